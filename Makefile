@@ -1,0 +1,56 @@
+# Everything runs from here on a fresh Debian 12 machine: `make demo`, `make test`. See CONTRIBUTING.md.
+# Each target installs what it misses first and is quick the second time.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench soak asan tsan format lint tidy clean release configure-release
+
+BUILD := cmake --build --preset release --parallel 2 --target
+
+help:
+	@echo "make demo    move KV cache between two processes and verify every byte"
+	@echo "make test    build and run all tests"
+	@echo "make bench   benchmarks beside raw UCX"
+	@echo "make soak    kill and stop senders at random, count wrong bytes"
+	@echo "make asan    tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make tsan    tests under ThreadSanitizer"
+	@echo "make format  format the sources;  make tidy, make lint  check them"
+
+setup:
+	@scripts/setup.sh
+
+configure-release: setup
+	@cmake --preset release
+
+release: configure-release
+	cmake --build --preset release --parallel 2
+
+demo: configure-release
+	$(BUILD) prefill_decode
+	build/release/examples/prefill_decode/prefill_decode $(ARGS)
+
+test: setup
+	@scripts/test.sh dev
+
+asan tsan: setup
+	@scripts/test.sh $@
+
+bench: configure-release
+	$(BUILD) b10_benches
+	@set -e; for bench in build/release/bench/*_bench; do echo "== $$bench"; $$bench $(ARGS); done
+
+soak: configure-release
+	$(BUILD) b10_soak
+	build/release/bench/b10_soak $(ARGS)
+
+format: setup
+	scripts/format.sh
+
+tidy: setup
+	python3 scripts/tidy.py .
+	scripts/format.sh --check
+
+lint: setup
+	cmake --preset dev -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+	run-clang-tidy-16 -quiet -j 2 -p build/dev '/tests/[a-z_]*_test\.cpp$$'
+
+clean:
+	rm -rf build

@@ -1,0 +1,43 @@
+# b10::b10  the library: C++20, three include roots, threads, Boost.Hana when it is there (policy_set.hpp needs it)
+# b10::ucx  b10::b10 plus what transport::Ucx needs: UCX and OpenSSL's libcrypto
+# A target only adds names; no class changes with what is linked. b10::cuda will be one more such target.
+
+# Imported targets are made global: ours name them and may be linked from any directory of the including project.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 QUIET CONFIG)
+find_package(OpenSSL QUIET)
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL OFF)
+
+set(b10_include_roots include policies kernels)
+set(b10_roots "")
+set(b10_headers "")
+foreach(root IN LISTS b10_include_roots)
+  cmake_path(ABSOLUTE_PATH root BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE root)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${root}/b10/*.hpp" "${root}/b10/*.cuh")
+  if(headers)
+    list(APPEND b10_roots "${root}")
+    list(APPEND b10_headers ${headers})
+  endif()
+endforeach()
+
+add_library(b10 INTERFACE)
+add_library(b10::b10 ALIAS b10)
+target_compile_features(b10 INTERFACE cxx_std_20)
+target_link_libraries(b10 INTERFACE Threads::Threads)
+if(TARGET Boost::headers)
+  target_link_libraries(b10 INTERFACE $<BUILD_INTERFACE:Boost::headers>)
+endif()
+target_sources(b10 INTERFACE FILE_SET HEADERS BASE_DIRS ${b10_roots} FILES ${b10_headers})
+
+b10_find_ucx()
+if(TARGET b10::ucx_libraries AND TARGET OpenSSL::Crypto)
+  add_library(b10_ucx INTERFACE)
+  add_library(b10::ucx ALIAS b10_ucx)
+  set_target_properties(b10_ucx PROPERTIES EXPORT_NAME ucx)
+  target_link_libraries(b10_ucx INTERFACE b10 b10::ucx_libraries OpenSSL::Crypto)
+  target_compile_definitions(b10_ucx INTERFACE B10_WITH_UCX)
+  message(STATUS "b10: b10::ucx with UCX ${b10_UCX_VERSION} (${B10_UCP_LIBRARY})")
+else()
+  message(STATUS "b10: no b10::ucx: it needs UCX >= 1.13 (libucx-dev) and OpenSSL (libssl-dev)")
+endif()

@@ -1,0 +1,114 @@
+// What one block of a model's KV cache consists of, read from models.json.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace demo {
+
+inline constexpr std::uint64_t block_tokens = 32;
+inline constexpr std::uint64_t element_bytes = 2;  // bf16
+
+enum class KvLayout { together, apart };
+
+/// Layers that share a block table.
+struct LayerGroup {
+  std::string name;
+  std::uint64_t layers = 0;
+  /// Bytes of one block in each region of a layer: {K+V}, {K, V}, or {state, conv}.
+  std::vector<std::uint64_t> parts;
+  std::uint64_t window = 0;  ///< tokens; 0: all of them
+  bool per_request = false;  ///< recurrent state: one block a request, whatever its length
+};
+
+struct BlockRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  [[nodiscard]] std::uint64_t count() const { return end - first; }
+};
+
+/// The blocks of a request of `tokens` that decode still needs when it holds the first `held` of
+/// them. A window keeps no prefix for later requests, so it is always sent whole.
+inline BlockRange blocks_needed(LayerGroup const& g, std::uint64_t tokens, std::uint64_t held) {
+  if (g.per_request) return {0, 1};
+  std::uint64_t const end = (tokens + block_tokens - 1) / block_tokens;
+  if (g.window == 0) return {held / block_tokens, end};
+  return {tokens > g.window ? (tokens - g.window) / block_tokens : 0, end};
+}
+
+struct Model {
+  std::string name;
+  std::vector<LayerGroup> groups;  ///< of one tensor-parallel rank
+};
+
+namespace detail {
+
+inline std::uint64_t heads_of_rank(std::uint64_t heads, std::uint64_t tp) {
+  if (heads % tp != 0 && tp % heads != 0)
+    throw std::runtime_error("--tp is " + std::to_string(tp) +
+                             ", allowed are divisors and multiples of the " +
+                             std::to_string(heads) + " KV heads");
+  return std::max<std::uint64_t>(1, heads / tp);
+}
+
+inline LayerGroup attention(nlohmann::json const& g, std::uint64_t tp, KvLayout kv) {
+  LayerGroup out;
+  out.name = g.at("name");
+  out.layers = g.at("layers");
+  if (!g.at("window").is_null()) out.window = g.at("window");
+  std::uint64_t const heads = g.at("replicated") ? g.at("kv_heads").get<std::uint64_t>()
+                                                 : heads_of_rank(g.at("kv_heads"), tp);
+  std::uint64_t const row = block_tokens * heads * element_bytes;
+  std::uint64_t const k = row * g.at("k_dim").get<std::uint64_t>();
+  std::uint64_t const v = row * g.at("v_dim").get<std::uint64_t>();
+  if (v == 0 || kv == KvLayout::together)
+    out.parts = {k + v};
+  else
+    out.parts = {k, v};
+  return out;
+}
+
+inline LayerGroup recurrent(nlohmann::json const& s, std::uint64_t tp) {
+  LayerGroup out;
+  out.name = "state";
+  out.layers = s.at("layers");
+  out.per_request = true;
+  for (char const* part : {"state_bytes", "conv_bytes"})
+    if (std::uint64_t const bytes = s.at(part).get<std::uint64_t>() / tp; bytes > 0)
+      out.parts.push_back(bytes);
+  return out;
+}
+
+}  // namespace detail
+
+/// Throws std::runtime_error naming what is wrong and which option mends it.
+inline Model load_model(std::string const& file, std::string const& name, std::uint64_t tp,
+                        KvLayout kv) {
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("--models is '" + file + "', which cannot be read");
+  nlohmann::json models;
+  try {
+    models = nlohmann::json::parse(in).at("models");
+    if (!models.contains(name)) {
+      std::string known;
+      for (auto const& item : models.items()) known += (known.empty() ? "" : ", ") + item.key();
+      throw std::runtime_error("--model is '" + name + "', allowed are " + known);
+    }
+    Model model{name, {}};
+    for (auto const& g : models[name].at("groups"))
+      model.groups.push_back(detail::attention(g, tp, kv));
+    if (models[name].contains("state"))
+      for (auto const& s : models[name]["state"]) model.groups.push_back(detail::recurrent(s, tp));
+    return model;
+  } catch (nlohmann::json::exception const& e) {
+    throw std::runtime_error("--models is '" + file + "', which is no models file: " + e.what());
+  }
+}
+
+}  // namespace demo

@@ -1,0 +1,187 @@
+// The command line.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <b10/transport/ucx/options.hpp>
+
+#include "geometry.hpp"
+
+namespace demo {
+
+inline constexpr std::uint64_t slice_min = 64 * 1024;
+inline constexpr std::uint64_t slice_max = std::uint64_t{8} << 20;
+
+struct Options {
+  std::string models = B10_DEMO_MODELS;
+  std::string model{};
+  std::uint64_t tp = 0;
+  KvLayout kv = KvLayout::together;
+  std::uint64_t requests = 0;
+  std::uint64_t tokens = 0;
+  std::uint64_t concurrency = 0;
+  std::uint64_t deadline_ms = 10'000;
+  std::uint64_t slice = std::uint64_t{4} << 20;
+  b10::transport::ucx::Wire wire = b10::transport::ucx::Wire::tcp;
+  std::uint64_t pool_mib = 0;
+  std::uint64_t seed = 1;
+  std::string trace{};
+  bool stress = false;
+  std::optional<std::uint64_t> kill_peer_at{};
+  bool help = false;
+
+  std::string corrupt{};  ///< for tests: what to damage before the bytes are verified
+  bool prefill = false;   ///< set by the decode process when it starts the other one
+  int plane = -1;
+};
+
+namespace detail {
+
+[[noreturn]] inline void refuse(std::string_view option, std::string_view value,
+                                std::string_view allowed) {
+  throw std::runtime_error(std::string(option) + " is '" + std::string(value) + "', allowed are " +
+                           std::string(allowed));
+}
+
+/// A whole number with an optional k, m or g (1024s).
+inline std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t value = 0;
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  auto const unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (error != std::errc{} || unit.size() > 1) return std::nullopt;
+  if (unit.empty()) return value;
+  auto const at = std::string_view("kmg").find(unit[0]);
+  if (at == std::string_view::npos || value > (std::uint64_t{1} << 32)) return std::nullopt;
+  return value << (10 * (at + 1));
+}
+
+inline std::uint64_t number(std::string_view option, std::string_view text, std::uint64_t min,
+                            std::uint64_t max) {
+  auto const value = number(text);
+  if (!value || *value < min || *value > max)
+    refuse(option, text, std::to_string(min) + " to " + std::to_string(max));
+  return *value;
+}
+
+struct Knob {
+  std::string_view name;
+  std::string_view argument;  ///< empty: a switch
+  std::string_view help;      ///< empty: for this program itself
+  void (*set)(Options&, std::string_view name, std::string_view value);
+};
+
+using View = std::string_view;
+inline constexpr Knob knobs[] = {
+    {"--model", "NAME", "a model of the models file (default Llama-3.1-8B)",
+     [](Options& o, View, View v) { o.model = v; }},
+    {"--models", "FILE", "KV geometries (default examples/models.json)",
+     [](Options& o, View, View v) { o.models = v; }},
+    {"--tp", "N", "tensor-parallel ranks, of which one is moved, 1 to 256 (default 1)",
+     [](Options& o, View n, View v) { o.tp = number(n, v, 1, 256); }},
+    {"--kv", "together|apart",
+     "K and V of a block side by side, or in two regions (default together)",
+     [](Options& o, View n, View v) {
+       if (v != "together" && v != "apart") refuse(n, v, "together and apart");
+       o.kv = v == "apart" ? KvLayout::apart : KvLayout::together;
+     }},
+    {"--requests", "N", "how many, 1 to 1000000 (default 8)",
+     [](Options& o, View n, View v) { o.requests = number(n, v, 1, 1'000'000); }},
+    {"--tokens", "N",
+     "prompt length, with --trace its upper limit, 1 to 1048576 (default 1024, with --trace 4096)",
+     [](Options& o, View n, View v) { o.tokens = number(n, v, 1, 1 << 20); }},
+    {"--concurrency", "N", "requests on their way at once, 1 to 1024; 2",
+     [](Options& o, View n, View v) { o.concurrency = number(n, v, 1, 1024); }},
+    {"--deadline", "MS", "of each request in ms, 1 to 600000 (default 10000)",
+     [](Options& o, View n, View v) { o.deadline_ms = number(n, v, 1, 600'000); }},
+    {"--slice", "BYTES", "bytes of one DATA chunk, 64k to 8m (default 4m)",
+     [](Options& o, View n, View v) {
+       auto const bytes = number(v);
+       if (!bytes || *bytes < slice_min || *bytes > slice_max) refuse(n, v, "64k to 8m");
+       o.slice = *bytes;
+     }},
+    {"--wire", "tcp|shared_memory", "what UCX moves bytes with (default tcp)",
+     [](Options& o, View n, View v) {
+       using b10::transport::ucx::Wire;
+       if (v != "tcp" && v != "shared_memory") refuse(n, v, "tcp and shared_memory");
+       o.wire = v == "tcp" ? Wire::tcp : Wire::shared_memory;
+     }},
+    {"--pool", "MIB", "largest KV pool of a process in MiB, 16 to 16384 (default 4096)",
+     [](Options& o, View n, View v) { o.pool_mib = number(n, v, 16, 16'384); }},
+    {"--seed", "N", "of the order of free blocks (default 1)",
+     [](Options& o, View n, View v) { o.seed = number(n, v, 0, ~std::uint64_t{0}); }},
+    {"--trace", "FILE",
+     "replay a request trace: its prompt lengths and its prefix reuse (default none)",
+     [](Options& o, View, View v) { o.trace = v; }},
+    {"--kill-peer-at", "CHUNK",
+     "kill -9 the prefill process when that chunk of a request arrives, 0 to 65535 (default never)",
+     [](Options& o, View n, View v) { o.kill_peer_at = number(n, v, 0, 65'535); }},
+    {"--stress", "",
+     "10000 small requests of gpt-oss-120b TP8, then 64 at once: memory must stay flat",
+     [](Options& o, View, View) { o.stress = true; }},
+    {"--help", "", "this text", [](Options& o, View, View) { o.help = true; }},
+    {"--corrupt", "block|canary|margin", "",
+     [](Options& o, View n, View v) {
+       if (v != "block" && v != "canary" && v != "margin") refuse(n, v, "block, canary and margin");
+       o.corrupt = v;
+     }},
+    {"--prefill", "FD", "",
+     [](Options& o, View n, View v) {
+       o.prefill = true;
+       o.plane = static_cast<int>(number(n, v, 0, 1 << 20));
+     }},
+};
+
+}  // namespace detail
+
+/// `--name value` or `--name=value`. Throws std::runtime_error naming value, range and option.
+inline Options parse(std::span<char const* const> arguments) {
+  Options o;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string_view text = arguments[i];
+    auto const equals = text.find('=');
+    auto const name = text.substr(0, equals);
+    detail::Knob const* knob = nullptr;
+    for (auto const& k : detail::knobs)
+      if (k.name == name) knob = &k;
+    if (knob == nullptr)
+      throw std::runtime_error("'" + std::string(text) + "' is not an option: see --help");
+    bool const attached = equals != std::string_view::npos;
+    if (knob->argument.empty() ? attached : !attached && i + 1 == arguments.size())
+      throw std::runtime_error(std::string(name) +
+                               (attached ? " takes no value" : " needs a value: see --help"));
+    std::string_view value;
+    if (!knob->argument.empty()) value = attached ? text.substr(equals + 1) : arguments[++i];
+    knob->set(o, name, value);
+  }
+  auto const otherwise = [](auto& value, auto fallback) {
+    if (value == std::remove_reference_t<decltype(value)>{}) value = fallback;
+  };
+  otherwise(o.model, o.stress ? "gpt-oss-120b" : "Llama-3.1-8B");
+  otherwise(o.tp, o.stress ? 8u : 1u);
+  otherwise(o.requests, o.stress ? 10'000u : 8u);
+  otherwise(o.tokens, o.stress ? 32u : o.trace.empty() ? 1024u : 4096u);
+  otherwise(o.concurrency, o.kill_peer_at ? 1u : o.stress ? 8u : 2u);
+  otherwise(o.pool_mib, o.stress ? 512u : 4096u);
+  return o;
+}
+
+inline void print_help() {
+  std::printf(
+      "prefill_decode: moves the KV cache of many requests between two processes and\n"
+      "verifies every byte. Options, with what they take and their default:\n");
+  for (auto const& k : detail::knobs)
+    if (!k.help.empty()) {
+      auto const head = std::string(k.name) + " " + std::string(k.argument);
+      std::printf("  %-28s %s\n", head.c_str(), std::string(k.help).c_str());
+    }
+}
+
+}  // namespace demo

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <b10/core/span_list.hpp>
+#include <b10/core/wire.hpp>
+#include <b10/grant.hpp>
+#include <b10/operation.hpp>
+#include <b10/staging.hpp>
+#include <b10/tag_scheme.hpp>
+#include <b10/transfer.hpp>
+#include <b10/transport.hpp>
+
+namespace b10::core {
+
+/// One chunk under way: its view, its copy and its message.
+template <Staging S>
+struct Slot {
+  enum class State : std::uint8_t { idle, copying, wire };
+  State state = State::idle;
+  std::uint32_t chunk = 0;
+  std::optional<typename S::View> view{};
+  typename S::CopyEngine::Event event{};
+  Operation operation{};
+};
+
+/// Everything of one attempt that the transport or a copy may still touch. It keeps its address,
+/// and outlives its transfer in the endpoint's remains when the end was uncertain.
+template <Staging S>
+struct Flight {
+  explicit Flight(std::size_t slot_count)
+      : slots(std::make_unique<Slot<S>[]>(slot_count)), size(slot_count) {}
+
+  Slot<S>* begin() noexcept { return slots.get(); }
+  Slot<S>* end() noexcept { return slots.get() + size; }
+  void detach() noexcept {
+    ready.waker = result.waker = nullptr;
+    for (auto& s : *this) s.operation.waker = nullptr;
+  }
+
+  Operation ready{};
+  Operation result{};
+  std::array<std::byte, wire::reply_bytes_max> ready_buffer{};
+  std::array<std::byte, wire::reply_bytes_max> result_buffer{};
+  std::vector<Tag> tags{};
+  SpanList<LocalSpan> spans{};  ///< after a failure: what copies still under way read or write
+  std::unique_ptr<Slot<S>[]> slots;
+  std::size_t size;
+};
+
+/// A READY or RESULT on its way out; kept until its send has ended or its link is destroyed.
+struct Reply {
+  Operation operation{};
+  std::array<std::byte, wire::reply_bytes_max> buffer{};
+};
+
+/// A local copy that was under way when its transfer failed.
+template <Staging S>
+struct PendingCopy {
+  typename S::CopyEngine::Event event{};
+  std::shared_ptr<GrantRecord> grant{};      ///< a scatter: the destination's grant
+  std::shared_ptr<TransferState> sources{};  ///< a gather: told when the sources are quiet
+};
+
+/// What failed transfers of one generation left behind. Dies with its worker: worker first, then
+/// this.
+template <Staging S>
+struct Remains {
+  std::vector<std::unique_ptr<Flight<S>>> flights{};
+  std::vector<typename S::Quarantined> views{};
+  std::vector<Tag> tags{};
+  std::vector<PendingCopy<S>> copies{};
+  [[nodiscard]] bool empty() const noexcept { return flights.empty() && views.empty(); }
+};
+
+/// One (peer, generation): its link and what hangs on it.
+template <Staging S, Transport T>
+struct Endpoint {
+  enum class State : std::uint8_t {
+    live,
+    draining,  ///< takes no new transfer; running ones go on
+    down,      ///< the link is gone
+  };
+  Endpoint(typename T::Link&& l, LinkInfo i, PeerId p)
+      : id(l.id()), info(std::move(i)), peer(p), link(std::move(l)) {}
+
+  [[nodiscard]] MessageIdentity identity(TransferId transfer, MessageKind kind,
+                                         ChunkIndex chunk = {}) const noexcept {
+    return {info.domain, info.generation, transfer, chunk, kind};
+  }
+
+  LinkId const id;
+  LinkInfo const info;
+  PeerId const peer;
+  State state = State::live;
+  unsigned users = 0;  ///< running transfers that hold it
+  bool penned = false;
+  bool abandoned = false;  ///< past its time with a local copy that never ended
+  Instant swept_at{};      ///< latest sweep into remains
+  Instant closing_since{};
+  // Declared before the link, so that even a plain destruction ends the worker first.
+  Remains<S> remains{};
+  std::vector<std::unique_ptr<Reply>> replies{};
+  std::optional<typename T::Link> link;
+};
+
+}  // namespace b10::core

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <b10/core/endpoint.hpp>
+#include <b10/core/tag_registry.hpp>
+#include <b10/metrics.hpp>
+#include <b10/quarantine.hpp>
+
+namespace b10::core {
+
+/// What the pen works on.
+template <class Lane, class S, class Q>
+struct PenContext {
+  Lane& lane;
+  S& staging;
+  TagRegistry& registry;
+  Q const& quarantine;
+  Metrics& metrics;
+  Instant now;
+};
+
+/// How long a draining endpoint may take to get its last replies out before it is closed all the
+/// same.
+inline constexpr Duration drain_limit = seconds(1);
+
+/// Takes note of local copies that have ended since their transfer failed.
+template <class S, class T, class Context>
+void collect_copies(Endpoint<S, T>& e, Context const& c) {
+  std::erase_if(e.remains.copies, [&](PendingCopy<S>& copy) {
+    if (c.lane.copies().query(copy.event) == CopyState::pending) return false;
+    if (copy.grant) c.lane.end_copy(*copy.grant);
+    if (copy.sources) copy.sources->release_sources();
+    return true;
+  });
+}
+
+/// Ends the worker, and only then gives up the memory it could have touched.
+template <class S, class T, class Context>
+void destroy(Endpoint<S, T>& e, Context const& c) {
+  collect_copies(e, c);
+  e.link.reset();
+  for (auto& v : e.remains.views) {
+    if (e.remains.copies.empty())
+      c.staging.drop(std::move(v));
+    else
+      c.staging.abandon(std::move(v));  // a copy engine may still use it: never unmapped
+  }
+  c.registry.forget(e.remains.tags);
+  // Only when the lane itself ends: such a copy may still read its span list, so that is never
+  // freed either.
+  if (!e.remains.copies.empty())
+    for (auto& f : e.remains.flights) (void)f.release();
+  e.remains = {};
+  e.replies.clear();
+}
+
+/// Past its time, and a local copy has never ended: the memory leaves the pool's books for good,
+/// the worker goes.
+template <class S, class T, class Context>
+void abandon(Endpoint<S, T>& e, Context const& c) {
+  e.abandoned = true;
+  e.link.reset();
+  for (auto& v : e.remains.views) c.staging.abandon(std::move(v));
+  e.remains.views.clear();
+}
+
+/// Looks after one endpoint: lets its replies go, closes it when it is over and nobody uses it,
+/// keeps it in the pen for as long as the quarantine policy says. True when it is gone and can be
+/// erased.
+template <class S, class T, class Context>
+bool tend(Endpoint<S, T>& e, Context const& c) {
+  using State = typename Endpoint<S, T>::State;
+  std::erase_if(e.replies, [](auto const& r) { return r->operation.done(); });
+  collect_copies(e, c);
+  if (e.users > 0) return false;
+  if (e.state == State::live) {
+    // Only when nobody uses the link: a chunk may well be here before its receive is posted.
+    c.metrics.unexpected_sunk.add(e.link->sink_unexpected());
+    return false;
+  }
+
+  if (!e.penned) {
+    if (e.closing_since == Instant{}) e.closing_since = c.now;
+    if (e.state == State::draining && !e.replies.empty() && c.now - e.closing_since < drain_limit)
+      return false;
+    if (e.state == State::draining) e.link->bye();
+    e.link->retire();
+    if (e.remains.empty() && e.replies.empty()) {
+      destroy(e, c);  // nothing uncertain happened here
+      return true;
+    }
+    e.state = State::down;
+    e.penned = true;
+    if (e.remains.empty()) e.swept_at = c.now;  // only replies: as uncertain as any other send
+    c.metrics.generations_penned.set(c.metrics.generations_penned.get() + 1);
+  }
+  bool const copying = !e.remains.copies.empty();
+  Duration const age = c.now - e.swept_at;
+  if (c.quarantine.sentence(age, copying) == Sentence::hold) {
+    bool const overdue = c.quarantine.sentence(age, false) != Sentence::hold;
+    if (copying && overdue && !e.abandoned) abandon(e, c);
+    return false;
+  }
+  destroy(e, c);
+  c.metrics.generations_penned.set(c.metrics.generations_penned.get() - 1);
+  return true;
+}
+
+}  // namespace b10::core

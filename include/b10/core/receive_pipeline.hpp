@@ -1,0 +1,237 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <b10/core/descriptors.hpp>
+#include <b10/core/endpoint.hpp>
+#include <b10/core/flight_recorder.hpp>
+#include <b10/core/plan.hpp>
+#include <b10/core/receive.hpp>
+#include <b10/core/task.hpp>
+#include <b10/core/wire.hpp>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace b10::core {
+
+/// The receiver's protocol, top to bottom: descriptors, validation, staging, receives, READY, the
+/// chunk loop, local completion, RESULT; and under it the one failure funnel.
+template <class Lane>
+struct ReceivePipeline {
+  using Receive = typename Lane::Receive;
+  using Slot = typename Lane::Slot;
+  using State = typename Slot::State;
+
+  static Task run(Lane& lane, Receive& t) {
+    try {
+      while (!t.last_segment && t.refusal.empty()) co_await t.fence.next("DESCRIPTORS");
+      validate(lane, t);
+      std::optional<typename Lane::View> first;
+      while (!lane.take_view(first, t.fence, Use::receive))
+        co_await t.fence.next("a staging view (staging Options)");
+      post_window(lane, t, std::move(first));
+      send_ready(lane, t);
+
+      while (t.landed < t.chunks.size()) {
+        bool const copying = pump(lane, t);
+        if (t.landed == t.chunks.size()) break;
+        if (copying)
+          co_await t.fence.poll("scatters to end");
+        else
+          co_await t.fence.next("DATA");
+      }
+      succeed(lane, t);
+    } catch (...) {
+      funnel(lane, t, std::current_exception());
+    }
+  }
+
+ private:
+  /// Everything that can be wrong with a plan is found here, before READY: nothing is posted yet,
+  /// so a refusal quarantines nothing and writes nothing.
+  static void validate(Lane& lane, Receive& t) {
+    if (!t.refusal.empty()) throw Error(Reason::refused, "descriptors: " + t.refusal);
+    if (!t.unpacker.complete())
+      throw Error(Reason::refused, "descriptors end before " + std::to_string(t.control.spans) +
+                                       " spans of " + std::to_string(t.control.bytes) + " bytes");
+    if (t.control.digest != 0)
+      throw Error(Reason::refused,
+                  "digest kind " + std::to_string(t.control.digest) + " is not known here");
+    if (t.control.slice_bytes == 0 || t.control.slice_bytes > lane.slice_bytes(*t.endpoint))
+      throw Error(Reason::refused, "slices of " + std::to_string(t.control.slice_bytes) +
+                                       " bytes, agreed were " +
+                                       std::to_string(lane.slice_bytes(*t.endpoint)));
+    lane.check_quarantine_budget();
+    t.grant = lane.permit(t);
+    // The grant has just been checked to contain every one of these, so here a number becomes a
+    // pointer.
+    t.spans = std::move(t.unpacker.spans()).template turn_into<LocalSpan>([](RemoteSpan const& s) {
+      return LocalSpan{reinterpret_cast<std::byte*>(s.address), s.bytes, s.device};
+    });
+    t.chunks = cut(std::span<LocalSpan const>(t.spans), t.control.slice_bytes);
+    if (t.chunks.size() != t.control.chunks)
+      throw Error(Reason::refused, "the plan says " + std::to_string(t.control.chunks) +
+                                       " chunks, its spans make " +
+                                       std::to_string(t.chunks.size()));
+  }
+
+  /// Reserves the tags, then posts receives for as many chunks as staging allows now: never holds
+  /// one view while waiting for another, so receivers cannot block each other.
+  static void post_window(Lane& lane, Receive& t, std::optional<typename Lane::View> first) {
+    std::size_t const window =
+        std::min<std::size_t>(t.control.ordered ? 1 : lane.depth(), t.chunks.size());
+    auto flight = std::make_unique<typename Lane::Flight>(window);
+    flight->begin()->view = std::move(first);
+    std::swap(t.flight, flight);  // from here on the funnel sweeps it, view included
+    lane.reserve_tags(*t.endpoint, t.id(), t.chunks.size(), t.flight->tags);
+    std::size_t posted = 0;
+    for (Slot& s : *t.flight) {
+      if (&s != t.flight->begin() && !lane.try_view(s.view, Use::receive)) break;
+      s.operation.waker = &t.fence;
+      post(lane, t, s);
+      ++posted;
+    }
+    t.flight->size = posted;  // slots are in order: the rest stay empty
+  }
+
+  static void post(Lane& lane, Receive& t, Slot& s) {
+    s.chunk = t.next++;
+    s.state = State::wire;
+    s.operation.reset();
+    t.endpoint->link->receive(
+        lane.tag(t.endpoint->identity(t.id(), MessageKind::data, ChunkIndex{s.chunk})),
+        s.view->data(), wire::data_header_bytes + t.chunks[s.chunk].bytes, s.operation);
+  }
+
+  static void send_ready(Lane& lane, Receive& t) {
+    wire::Ready ready{};
+    ready.header = header(t, MessageKind::ready);
+    ready.window = static_cast<std::uint32_t>(t.flight->size);
+    t.ready_sent = true;
+    lane.record(Stage::ready_sent, t.id());
+    if (!lane.reply(*t.endpoint, ready))
+      throw Error(Reason::transport_failed, "READY was not sent");
+  }
+
+  /// Moves every chunk under way one step on. Returns whether a scatter is still running.
+  static bool pump(Lane& lane, Receive& t) {
+    bool copying = false;
+    for (Slot& s : *t.flight) {
+      if (s.state == State::wire && s.operation.done()) scatter(lane, t, s);
+      if (s.state == State::copying) copying |= !finish_scatter(lane, t, s);
+      if (s.state == State::idle && t.next < t.chunks.size()) post(lane, t, s);
+    }
+    return copying;
+  }
+
+  /// Nothing but exactly the expected chunk reaches KV memory, and only under a live grant.
+  static void scatter(Lane& lane, Receive& t, Slot& s) {
+    Chunk const& c = t.chunks[s.chunk];
+    Operation const& op = s.operation;
+    auto const& e = *t.endpoint;
+    Tag const tag = lane.tag(e.identity(t.id(), MessageKind::data, ChunkIndex{s.chunk}));
+    if (op.status() != OperationStatus::ok || op.bytes() != wire::data_header_bytes + c.bytes ||
+        op.tag() != tag)
+      throw Error(
+          op.status() == OperationStatus::failed || op.status() == OperationStatus::cancelled
+              ? Reason::peer_lost
+              : Reason::integrity,
+          "DATA " + std::to_string(s.chunk) + ": got " + std::to_string(op.bytes()) + " of " +
+              std::to_string(wire::data_header_bytes + c.bytes) + " bytes, " +
+              std::string(op.text()));
+    auto const h = wire::decode_data_header({s.view->data(), wire::data_header_bytes});
+    wire::DataHeader const want{e.info.generation, t.id(), ChunkIndex{s.chunk}, c.bytes, 0};
+    if (!h || *h != want)
+      throw Error(Reason::integrity,
+                  "DATA " + std::to_string(s.chunk) + " carries another identity");
+    lane.record(Stage::data_received, t.id(), s.chunk);
+
+    if (!t.grant->state->begin_copy())
+      throw Error(
+          Reason::cancelled,
+          "the grant of request " + std::to_string(to_integer(t.control.request)) + " was revoked");
+    lane.record(Stage::scatter_started, t.id(), s.chunk);
+    std::span<LocalSpan const> const spans(t.spans);
+    try {
+      lane.copies().scatter(s.view->data() + wire::data_header_bytes,
+                            {spans.subspan(c.first, c.count), c.skip, c.bytes}, s.event);
+    } catch (...) {
+      lane.end_copy(*t.grant);  // it never began
+      throw;
+    }
+    s.state = State::copying;
+  }
+
+  static bool finish_scatter(Lane& lane, Receive& t, Slot& s) {
+    CopyState const copy = lane.copies().query(s.event);
+    if (copy == CopyState::pending) return false;
+    s.state = State::idle;
+    lane.end_copy(*t.grant);
+    if (copy == CopyState::failed) throw Error(Reason::copy_failed, "a scatter failed");
+    lane.record(Stage::scatter_done, t.id(), s.chunk);
+    t.bytes_landed += t.chunks[s.chunk].bytes;
+    ++t.landed;
+    return true;
+  }
+
+  /// Completion is decided here, before RESULT leaves: losing RESULT does not undo a landed
+  /// transfer.
+  static void succeed(Lane& lane, Receive& t) {
+    for (Slot& s : *t.flight) lane.give_back(s.view);
+    lane.release_tags(t.flight->tags);
+    lane.record(Stage::landed, t.id());
+    wire::Result result{};
+    result.header = header(t, MessageKind::result);
+    result.bytes = t.bytes_landed;
+    (void)lane.reply(*t.endpoint, result);
+    lane.record(Stage::result_sent, t.id());
+    lane.finish(t, Outcome{Status::landed, Reason::none, t.bytes_landed, true, true, {}});
+  }
+
+  /// The one way a receive fails. Before anything was posted it is a refusal and leaves nothing
+  /// behind; after, all that may still be touched goes into the generation's remains.
+  static void funnel(Lane& lane, Receive& t, std::exception_ptr cause) noexcept {
+    Outcome o = lane.outcome_of(cause);
+    o.bytes = t.bytes_landed;
+    bool const posted = t.flight && t.next > 0;
+    bool copying = false;
+    if (posted) {
+      for (Slot& s : *t.flight) copying |= s.state == State::copying;
+      lane.sweep(t);
+    } else if (t.flight) {
+      for (Slot& s : *t.flight) lane.give_back(s.view);
+      lane.release_tags(t.flight->tags);
+    }
+    o.destinations_quiescent = !copying;
+    if (!t.superseded) answer(lane, t, o);
+    lane.finish(t, std::move(o));
+  }
+
+  static void answer(Lane& lane, Receive& t, Outcome const& o) noexcept {
+    if (t.ready_sent) {
+      wire::Result result{};
+      result.header = header(t, MessageKind::result);
+      result.reason = o.reason;
+      result.text = o.why;
+      (void)lane.reply(*t.endpoint, result);
+    } else {
+      wire::Ready ready{};
+      ready.header = header(t, MessageKind::ready);
+      ready.reason = o.reason;
+      ready.text = o.why;
+      (void)lane.reply(*t.endpoint, ready);
+    }
+  }
+
+  static wire::Header header(Receive const& t, MessageKind kind) noexcept {
+    wire::Header h = t.control.header;
+    h.kind = kind;
+    return h;
+  }
+};
+
+}  // namespace b10::core

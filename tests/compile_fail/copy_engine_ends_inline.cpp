@@ -1,0 +1,7 @@
+// expect-error: add: static constexpr bool ends_inline = ...
+#include "complete.hpp"
+
+struct Incomplete : complete::CopyEngine {
+  void ends_inline();
+};
+static_assert(b10::CopyEngine<Incomplete>);

@@ -1,0 +1,7 @@
+// expect-error: add: Event and SourceReady types, CopyState query(Event&) noexcept
+#include "complete.hpp"
+
+struct Incomplete : complete::CopyEngine {
+  void query();
+};
+static_assert(b10::CopyEngine<Incomplete>);

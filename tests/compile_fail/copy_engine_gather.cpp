@@ -1,0 +1,7 @@
+// expect-error: add: void gather(SpanRun from, std::byte* to, Event&)
+#include "complete.hpp"
+
+struct Incomplete : complete::CopyEngine {
+  void gather();
+};
+static_assert(b10::CopyEngine<Incomplete>);

@@ -1,0 +1,27 @@
+# Passes only if the compiler rejects SOURCE and prints each text that SOURCE names in an `// expect-error: ` line.
+# -DCXX=... -DFLAGS="-I..;-I.." -DSOURCE=... ; a source without such a line must compile (the control).
+file(STRINGS ${SOURCE} expectations REGEX "^// expect-error: ")
+if(CXX MATCHES "nvcc")
+  set(FLAGS -x cu -c -o /dev/null ${FLAGS})
+else()
+  set(FLAGS -fsyntax-only ${FLAGS})
+endif()
+execute_process(COMMAND ${CXX} -std=c++20 ${FLAGS} ${SOURCE}
+  RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+
+if(NOT expectations)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "must compile, but does not:\n${output}")
+  endif()
+  return()
+endif()
+if(status EQUAL 0)
+  message(FATAL_ERROR "compiles, but must be rejected with:\n${expectations}")
+endif()
+foreach(expectation IN LISTS expectations)
+  string(REPLACE "// expect-error: " "" text "${expectation}")
+  string(FIND "${output}" "${text}" position)
+  if(position EQUAL -1)
+    message(FATAL_ERROR "rejected without saying '${text}':\n${output}")
+  endif()
+endforeach()

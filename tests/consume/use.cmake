@@ -1,0 +1,33 @@
+# Configures, builds and runs the consumer in an empty folder, in the WAY asked for.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+if(WAY STREQUAL "plain")
+  run(${LAUNCHER} ${CXX} -std=c++20 -I${B10_SOURCE}/include -I${B10_SOURCE}/policies
+    -c ${CMAKE_CURRENT_LIST_DIR}/main.cpp -o ${WORK}/main.o)
+  run(${CXX} ${WORK}/main.o -pthread -o ${WORK}/consumer_b10)
+  run(${WORK}/consumer_b10)
+  return()
+endif()
+
+set(arguments -DWAY=${WAY} -DUCX=${UCX} -DB10_SOURCE=${B10_SOURCE}
+  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_BUILD_TYPE=Debug)
+if(WAY STREQUAL "install")
+  run(${CMAKE_COMMAND} --install ${B10_BUILD} --prefix ${WORK}/prefix)
+  list(APPEND arguments -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+elseif(WAY STREQUAL "build_tree")
+  list(APPEND arguments -Db10_DIR=${B10_BUILD})
+endif()
+run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build ${arguments})
+run(${CMAKE_COMMAND} --build ${WORK}/build --parallel 1)
+run(${WORK}/build/consumer_b10)
+if(UCX)
+  run(${WORK}/build/consumer_ucx)
+endif()

@@ -1,0 +1,3 @@
+#include "all_headers.hpp"
+
+__global__ void a_kernel_beside_the_library() {}

@@ -1,0 +1,2 @@
+// expect-error: add -I<b10>/policies
+#include <b10/transceiver.hpp>

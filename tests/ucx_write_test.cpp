@@ -1,0 +1,384 @@
+// WRITE between two real processes over real UCX: killed, stopped and restarted peers at chosen
+// protocol steps.
+#include <b10/transceiver.hpp>
+
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/held_copy.hpp"
+
+using namespace b10;
+
+namespace {
+
+constexpr std::uint64_t slice = 64 * 1024;
+using Node = Transceiver<staging::Host<slicing::Pipelined<slice, 3>, copy::Held>>;
+using Wire = transport::ucx::Wire;
+
+std::byte pattern(std::uint64_t request, std::uint64_t i) {
+  return static_cast<std::byte>((request * 131 + i * 7 + i / 253) & 0xff);
+}
+
+Node::Config config(char const* name, Wire wire, copy::Held const& copies,
+                    std::string const& listen) {
+  Node::Config c;
+  c.name = name;
+  c.staging.buffer_bytes = slice;
+  c.staging.buffers = 48;
+  c.staging.page_lock = staging::PageLock::never;
+  c.staging.copies = copies;
+  c.transport.key = "a test key of enough bytes";
+  c.transport.listen = listen;
+  c.transport.wire = wire;
+  c.transport.heartbeat = milliseconds(200);
+  c.quarantine_bytes_max = ~std::uint64_t{0};
+  return c;
+}
+
+/// What the parent tells the child, and what the child answers.
+struct Order {
+  std::uint64_t request;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::int64_t deadline_ns;
+  std::uint64_t gathers;  ///< let this many gathers run, hold the next
+};
+struct Answer {
+  enum class What : std::uint32_t { held, landed, failed } what;
+  std::uint32_t reason;
+};
+
+/// Both ends of a socket pair, with bounded reads.
+struct Pipe {
+  int fd = -1;
+  template <class M>
+  void put(M const& m) const {
+    if (write(fd, &m, sizeof m) != static_cast<ssize_t>(sizeof m)) _exit(3);
+  }
+  template <class M>
+  [[nodiscard]] bool get(M& m, int limit_ms = 20'000) const {
+    pollfd p{fd, POLLIN, 0};
+    return poll(&p, 1, limit_ms) > 0 && read(fd, &m, sizeof m) == static_cast<ssize_t>(sizeof m);
+  }
+};
+
+/// A sender process: takes orders until its parent goes.
+[[noreturn]] void sender(Pipe pipe, Wire wire) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  char address[64] = {};
+  if (!pipe.get(address)) _exit(1);
+  copy::Held copies;
+  auto const control = copies.control();
+  Node node(config("sender", wire, copies, "127.0.0.1:0"));
+  PeerId peer{};
+  try {
+    peer = node.connect(address, seconds(10));
+  } catch (Error const& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    _exit(2);
+  }
+  for (Order o; pipe.get(o, 60'000);) {
+    std::vector<std::byte> source(o.bytes);
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = pattern(o.request, i);
+    std::vector<LocalSpan> const s{{source.data(), o.bytes}};
+    std::vector<RemoteSpan> const d{{o.address, o.bytes}};
+    std::size_t const before = control->started();
+    bool told = false;
+    control->hold(copy::CopyKind::gather);
+    auto const t = node.write(peer, {.request = RequestId{o.request},
+                                     .sources = s,
+                                     .destinations = d,
+                                     .deadline = Duration{o.deadline_ns}});
+    while (!t.outcome()) {
+      for (std::size_t i = before; i < control->started(); ++i) {
+        if (i - before < o.gathers) {
+          control->release(i);
+        } else if (!told) {
+          told = true;
+          pipe.put(Answer{Answer::What::held, 0});
+        }
+      }
+      (void)t.wait(milliseconds(1));
+    }
+    control->release_all();
+    auto const out = *t.outcome();
+    pipe.put(Answer{out.ok() ? Answer::What::landed : Answer::What::failed,
+                    static_cast<std::uint32_t>(out.reason)});
+  }
+  _exit(0);
+}
+
+/// A child process; killed and reaped at the end.
+struct Child {
+  pid_t pid = -1;
+  Pipe pipe;
+  template <class Run>
+  explicit Child(Run run) {
+    int fds[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    pid = fork();
+    if (pid == 0) {
+      close(fds[0]);
+      run(Pipe{fds[1]});
+      _exit(0);
+    }
+    close(fds[1]);
+    pipe.fd = fds[0];
+  }
+  ~Child() { end(); }
+  Child(Child const&) = delete;
+  void end() {
+    if (pid < 0) return;
+    kill(pid, SIGCONT);
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    close(pipe.fd);
+    pid = -1;
+  }
+};
+
+/// Bounded: false after 20 s.
+template <class Done>
+bool eventually(Done done) {
+  auto const until = steady_now() + seconds(20);
+  while (!done())
+    if (steady_now() > until)
+      return false;
+    else
+      sched_yield();
+  return true;
+}
+
+constexpr std::uint64_t everything = 1'000'000;
+constexpr std::size_t chunks = 8;
+constexpr std::size_t bytes = chunks * slice;
+constexpr std::byte canary{0xA5};
+
+/// The parent: a receiver with a pool of which only the middle is granted.
+struct Receiver {
+  explicit Receiver(Wire wire) : node(config("receiver", wire, copies, "127.0.0.1:0")) {
+    control->run_freely(copy::CopyKind::scatter);
+    node.register_memory({pool.data(), pool.size()});
+  }
+  [[nodiscard]] std::byte* middle() { return pool.data() + slice; }
+  void introduce(Child const& child) {
+    char address[64] = {};
+    std::strncpy(address, node.address().c_str(), sizeof address - 1);
+    child.pipe.put(address);
+  }
+  [[nodiscard]] Grant grant(std::uint64_t request) {
+    std::fill(pool.begin(), pool.end(), canary);
+    std::vector<LocalSpan> const d{{middle(), bytes}};
+    return node.grant(RequestId{request}, d, seconds(60));
+  }
+  [[nodiscard]] Order order(std::uint64_t request, Duration deadline, std::uint64_t gathers) {
+    return {request, reinterpret_cast<std::uint64_t>(middle()), bytes, deadline.ns, gathers};
+  }
+  [[nodiscard]] bool margins_untouched() const {
+    for (std::size_t i = 0; i < slice; ++i)
+      if (pool[i] != canary || pool[slice + bytes + i] != canary) return false;
+    return true;
+  }
+  [[nodiscard]] bool exact(std::uint64_t request) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      if (middle()[i] != pattern(request, i)) return false;
+    return margins_untouched();
+  }
+  /// A whole transfer from that child lands exactly.
+  void expect_exact(Child const& child, std::uint64_t request) {
+    auto const g = grant(request);
+    child.pipe.put(order(request, seconds(20), everything));
+    auto const o = g.next(seconds(30));
+    REQUIRE(o);
+    INFO(o->why);
+    CHECK(o->ok());
+    CHECK(exact(request));
+    Answer a{};
+    REQUIRE(child.pipe.get(a, 30'000));
+    CHECK(a.what == Answer::What::landed);
+  }
+
+  copy::Held copies{};
+  std::shared_ptr<copy::HeldControl> control = copies.control();
+  std::vector<std::byte> pool = std::vector<std::byte>(bytes + 2 * slice, canary);
+  Node node;
+};
+
+void kill_at(Wire wire, std::uint64_t gathers) {
+  Child first([wire](Pipe p) { sender(p, wire); });
+  Child second([wire](Pipe p) { sender(p, wire); });
+  Receiver r(wire);
+  r.introduce(first);
+  r.expect_exact(first, 1);
+
+  auto g = r.grant(2);
+  first.pipe.put(r.order(2, seconds(30), gathers));
+  Answer a{};
+  REQUIRE(first.pipe.get(a));
+  REQUIRE(a.what == Answer::What::held);
+  kill(first.pid, SIGKILL);
+  auto const o = g.next(seconds(30));
+  REQUIRE(o);  // well before its deadline
+  CHECK(o->status == Status::failed);
+  CHECK(o->reason == Reason::peer_lost);
+  CHECK(r.margins_untouched());
+  CHECK(g.revoke(seconds(5)));
+
+  // Another process under the same name takes over.
+  r.introduce(second);
+  r.expect_exact(second, 3);
+  CHECK(r.node.metrics().received.landed.get() == 2);
+  CHECK(r.node.metrics().received.failed() == 1);
+}
+
+void stop_at(Wire wire, std::uint64_t gathers) {
+  Child child([wire](Pipe p) { sender(p, wire); });
+  Receiver r(wire);
+  r.introduce(child);
+  r.expect_exact(child, 1);
+
+  auto g = r.grant(2);
+  child.pipe.put(r.order(2, milliseconds(700), gathers));
+  Answer a{};
+  REQUIRE(child.pipe.get(a));
+  REQUIRE(a.what == Answer::What::held);
+  kill(child.pid, SIGSTOP);
+  auto const o = g.next(seconds(30));
+  REQUIRE(o);
+  CHECK_FALSE(o->ok());
+  REQUIRE(g.revoke(seconds(5)));
+  // The blocks are free again; whatever the resumed sender still does must not reach them.
+  std::fill(r.pool.begin(), r.pool.end(), canary);
+  kill(child.pid, SIGCONT);
+  REQUIRE(child.pipe.get(a, 30'000));
+  CHECK(a.what == Answer::What::failed);
+  CHECK(std::all_of(r.pool.begin(), r.pool.end(), [](std::byte x) { return x == canary; }));
+  r.expect_exact(child, 3);
+}
+
+/// Where a receiver process is, and its pool.
+struct Where {
+  char address[64];
+  std::uint64_t pool;
+};
+
+/// A receiver process: grants, waits, checks and reports, request by request.
+[[noreturn]] void receiver(Pipe pipe, std::string const& listen) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  copy::Held copies;
+  copies.control()->run_freely(copy::CopyKind::scatter);
+  Node node(config("receiver", Wire::tcp, copies, listen));
+  std::vector<std::byte> pool(bytes, canary);
+  node.register_memory({pool.data(), pool.size()});
+  Where w{};
+  std::strncpy(w.address, node.address().c_str(), sizeof w.address - 1);
+  w.pool = reinterpret_cast<std::uint64_t>(pool.data());
+  for (std::uint64_t request = 1;; ++request) {
+    std::vector<LocalSpan> const d{{pool.data(), bytes}};
+    auto const g = node.grant(RequestId{request}, d, seconds(60));
+    pipe.put(w);
+    auto const o = g.next(seconds(60));
+    std::uint64_t ok = o && o->ok() ? request : 0;
+    for (std::size_t i = 0; i < bytes && ok; ++i)
+      if (pool[i] != pattern(request, i)) ok = 0;
+    pipe.put(ok);
+  }
+}
+
+}  // namespace
+
+// One process a case: a child must be forked before its parent has ever made a transport.
+TEMPLATE_TEST_CASE_SIG(
+    "S5 C53 two processes: kill -9 of the sender at each step costs one transfer and nothing else",
+    "[ucx]", ((Wire W, unsigned Gathers), W, Gathers), (Wire::tcp, 0), (Wire::tcp, 1),
+    (Wire::tcp, 7), (Wire::shared_memory, 0), (Wire::shared_memory, 4)) {
+  kill_at(W, Gathers);
+}
+
+TEMPLATE_TEST_CASE_SIG(
+    "S5 C53 two processes: a stopped sender costs one transfer, its late bytes reach no block",
+    "[ucx]", ((Wire W, unsigned Gathers), W, Gathers), (Wire::tcp, 0), (Wire::tcp, 3),
+    (Wire::shared_memory, 0), (Wire::shared_memory, 3)) {
+  stop_at(W, Gathers);
+}
+
+TEST_CASE("S2 two processes: RESULT waits for the last copy event", "[ucx]") {
+  Child child([](Pipe p) { sender(p, Wire::tcp); });
+  Receiver r(Wire::tcp);
+  r.introduce(child);
+  auto const g = r.grant(1);
+  r.control->hold(copy::CopyKind::scatter);
+  child.pipe.put(r.order(1, seconds(30), everything));
+  Answer a{};
+  for (std::size_t i = 0; i + 1 < chunks; ++i) {
+    REQUIRE(eventually([&] { return r.control->started() > i; }));
+    r.control->release(i);
+  }
+  REQUIRE(eventually([&] { return r.control->started() == chunks; }));
+  CHECK_FALSE(child.pipe.get(a, 300));  // nothing while one scatter is held
+  r.control->release(chunks - 1);
+  REQUIRE(child.pipe.get(a));
+  CHECK(a.what == Answer::What::landed);
+  CHECK(r.exact(1));
+}
+
+TEST_CASE(
+    "S7 C18 two processes: a receiver that restarts at the same address fails one transfer only",
+    "[ucx]") {
+  // Here the parent sends and the child receives.
+  auto first = std::make_unique<Child>([](Pipe p) { receiver(p, "127.0.0.1:0"); });
+  Where w{};
+  REQUIRE(first->pipe.get(w));
+  copy::Held copies;
+  auto const control = copies.control();
+  control->run_freely(copy::CopyKind::gather);
+  // Forked before this process starts threads: it waits for its address before it listens.
+  Child second([&](Pipe p) {
+    char address[64] = {};
+    if (!p.get(address, 60'000)) _exit(1);
+    receiver(p, address);
+  });
+  Node node(config("sender", Wire::tcp, copies, "127.0.0.1:0"));
+  PeerId const peer = node.connect(w.address, seconds(10));
+  auto write = [&](std::uint64_t request, std::uint64_t to) {
+    std::vector<std::byte> source(bytes);
+    for (std::size_t i = 0; i < bytes; ++i) source[i] = pattern(request, i);
+    std::vector<LocalSpan> const s{{source.data(), bytes}};
+    std::vector<RemoteSpan> const d{{to, bytes}};
+    auto t = node.write(
+        peer,
+        {.request = RequestId{request}, .sources = s, .destinations = d, .deadline = seconds(20)});
+    auto const o = t.wait(seconds(30));
+    REQUIRE(o);
+    return *o;
+  };
+  CHECK(write(1, w.pool).ok());
+  std::uint64_t ok = 0;
+  REQUIRE(first->pipe.get(ok));
+  CHECK(ok == 1);
+  char address[64] = {};
+  std::strncpy(address, w.address, sizeof address - 1);
+  first->end();
+  second.pipe.put(address);
+  REQUIRE(second.pipe.get(w));
+  CHECK(std::string(w.address) == address);
+  Outcome o = write(1, w.pool);
+  if (!o.ok()) {  // at most one transfer may pay for the restart
+    o = write(1, w.pool);
+  }
+  INFO(o.why);
+  CHECK(o.ok());
+  REQUIRE(second.pipe.get(ok));
+  CHECK(ok == 1);
+}
