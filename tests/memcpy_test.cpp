@@ -1,6 +1,7 @@
 #include <b10/copy/memcpy.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <thread>
 #include <vector>
@@ -106,4 +107,23 @@ TEST_CASE("a held copy touches nothing until it is released, and then only itsel
   engine.scatter(from.data(), {first, 0, 4}, a);
   CHECK(engine.query(a) == CopyState::done);
   CHECK(to[0] == std::byte{1});
+}
+
+TEST_CASE("Copying past the cache is exact at every alignment and touches nothing beside it",
+          "[memcpy]") {
+  constexpr std::size_t room = 512;
+  std::vector<std::byte> from(room + 64);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 37 + 11);
+  alignas(64) std::array<std::byte, room + 128> to;
+  for (std::size_t at = 0; at < 64; ++at) {
+    for (std::size_t bytes = 0; bytes < 330; bytes += 1 + bytes / 16) {
+      to.fill(std::byte{0xA5});
+      copy::past_cache(to.data() + at, from.data() + at % 17, bytes);
+      copy::past_cache_done();
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        bool const in = i >= at && i < at + bytes;
+        REQUIRE(to[i] == (in ? from[at % 17 + i - at] : std::byte{0xA5}));
+      }
+    }
+  }
 }

@@ -251,12 +251,16 @@ TEST_CASE("S7 generations are never reused, also after the peer is rebuilt", "[S
   // start again.
   n.b.reset();
   n.settle();
-  n.b = std::make_unique<Node<>>(n.config("b", 16, {}));
+  copy::Held copies;
+  copies.control()->run_freely(CopyKind::scatter);
+  n.b = std::make_unique<Node<>>(n.config("b", 16, copies));
   n.b->register_memory({n.pool.data(), n.pool.size()});
   peer = n.connect();
   auto g = n.b->grant(RequestId{99}, n.blocks(0, 4), seconds(100));
-  (void)n.write(peer, 99, 0, 4);
+  auto t = n.write(peer, 99, 0, 4);
   n.settle();
+  REQUIRE(t.outcome());
+  CHECK(t.outcome()->ok());
   CHECK_FALSE(tag_repeated);
 }
 

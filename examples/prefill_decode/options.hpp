@@ -29,7 +29,7 @@ struct Options {
   std::uint64_t tokens = 0;
   std::uint64_t concurrency = 0;
   std::uint64_t deadline_ms = 10'000;
-  std::uint64_t slice = std::uint64_t{4} << 20;
+  std::uint64_t slice = std::uint64_t{256} << 10;
   b10::transport::ucx::Wire wire = b10::transport::ucx::Wire::tcp;
   std::uint64_t pool_mib = 0;
   std::uint64_t seed = 1;
@@ -101,7 +101,7 @@ inline constexpr Knob knobs[] = {
      [](Options& o, View n, View v) { o.concurrency = number(n, v, 1, 1024); }},
     {"--deadline", "MS", "of each request in ms, 1 to 600000 (default 10000)",
      [](Options& o, View n, View v) { o.deadline_ms = number(n, v, 1, 600'000); }},
-    {"--slice", "BYTES", "bytes of one DATA chunk, 64k to 8m (default 4m)",
+    {"--slice", "BYTES", "bytes of one DATA chunk, 64k to 8m (default 256k)",
      [](Options& o, View n, View v) {
        auto const bytes = number(v);
        if (!bytes || *bytes < slice_min || *bytes > slice_max) refuse(n, v, "64k to 8m");

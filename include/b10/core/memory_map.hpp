@@ -91,7 +91,7 @@ namespace detail {
   std::string text;
   do text.insert(text.begin(), "0123456789abcdef"[value & 15]);
   while ((value >>= 4) != 0);
-  return "0x" + text;
+  return std::string("0x").append(text);
 }
 
 /// "3 (0x1000, 256 bytes, device -1)"
@@ -108,7 +108,7 @@ template <class Span>
 /// The bytes of a span, or an Error that says what is wrong with it.
 [[nodiscard]] inline Interval valid_interval(char const* what, std::size_t index,
                                              LocalSpan const& s) {
-  auto const name = [&] { return what + (" " + describe(index, s)); };
+  auto const name = [&] { return std::string(what).append(1, ' ').append(describe(index, s)); };
   if (s.address == nullptr) invalid(name() + " is null");
   if (s.bytes == 0) invalid(name() + " is empty");
   if (wraps(address_of(s), s.bytes)) invalid(name() + " wraps around 2^64");

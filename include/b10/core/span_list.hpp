@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -86,8 +87,11 @@ class SpanList {
     return out;
   }
 
-  friend bool operator==(SpanList const& a, std::span<Span const> b) noexcept {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  /// Compares with another list or any other contiguous one.
+  template <class List>
+    requires std::convertible_to<List const&, std::span<Span const>>
+  [[nodiscard]] bool operator==(List const& other) const noexcept {
+    return std::ranges::equal(std::span<Span const>(*this), std::span<Span const>(other));
   }
 
  private:

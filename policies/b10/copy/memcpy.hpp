@@ -4,16 +4,17 @@
 #include <string>
 #include <string_view>
 
+#include <b10/copy/past_cache.hpp>
 #include <b10/copy_engine.hpp>
 #include <b10/host_event.hpp>
 #include <b10/outcome.hpp>
 
 namespace b10::copy {
 
-/// Copies host memory with memcpy on the calling thread: a copy has ended when gather or scatter
-/// returns. Use it where KV lives in host memory (tests, CPU workers). For KV on a GPU use a CUDA
-/// engine. Stateless. A span of any other device is refused with Error{copy_failed} before a byte
-/// is touched.
+/// Copies host memory on the calling thread: a copy has ended when gather or scatter returns. A
+/// gather is memcpy, a scatter writes past the cache. Use it where KV lives in host memory (tests,
+/// CPU workers). For KV on a GPU use a CUDA engine. Stateless. A span of any other device is
+/// refused with Error{copy_failed} before a byte is touched.
 struct Memcpy {
   static constexpr std::string_view name = "copy::Memcpy";
   static constexpr bool ends_inline = true;
@@ -32,9 +33,10 @@ struct Memcpy {
   void scatter(std::byte const* from, SpanRun to, Event&) const {
     require_host(to, "scatter");
     to.for_each([&](std::byte* address, std::uint64_t bytes, Device) {
-      std::memcpy(address, from, bytes);
+      past_cache(address, from, bytes);
       from += bytes;
     });
+    past_cache_done();  // once a chunk: a fence a span costs more than it saves
   }
 
   [[nodiscard]] CopyState query(Event&) const noexcept { return CopyState::done; }
