@@ -13,12 +13,20 @@ if(TARGET b10_ucx)
   install(EXPORT b10UcxTargets NAMESPACE b10:: DESTINATION ${b10_package_dir})
   export(EXPORT b10UcxTargets NAMESPACE b10:: FILE ${PROJECT_BINARY_DIR}/b10UcxTargets.cmake)
 endif()
+if(TARGET b10_cuda)
+  # Its own set too: it is read only when asked for, because it needs the CUDA toolkit.
+  install(TARGETS b10_cuda b10_cuda_header_only EXPORT b10CudaTargets)
+  install(EXPORT b10CudaTargets NAMESPACE b10:: DESTINATION ${b10_package_dir})
+  export(EXPORT b10CudaTargets NAMESPACE b10:: FILE ${PROJECT_BINARY_DIR}/b10CudaTargets.cmake)
+else()
+  set(b10_arch_independent ARCH_INDEPENDENT)  # headers only
+endif()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/b10-config.cmake.in
   ${PROJECT_BINARY_DIR}/b10-config.cmake INSTALL_DESTINATION ${b10_package_dir}
   NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/b10-config-version.cmake
-  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+  COMPATIBILITY SameMinorVersion ${b10_arch_independent})
 file(COPY ${PROJECT_SOURCE_DIR}/cmake/b10-ucx.cmake DESTINATION ${PROJECT_BINARY_DIR})
 install(FILES
   ${PROJECT_BINARY_DIR}/b10-config.cmake

@@ -13,6 +13,8 @@ if(B10_WERROR)
   list(APPEND b10_warnings -Werror)
 endif()
 
+list(JOIN b10_warnings "," b10_nvcc_warnings)  # behind -Xcompiler=
+
 add_library(b10_program_options INTERFACE)
 target_compile_options(b10_program_options INTERFACE ${b10_warnings})
 if(B10_SANITIZE)

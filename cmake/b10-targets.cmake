@@ -1,6 +1,6 @@
 # b10::b10  the library: C++20, three include roots, threads, Boost.Hana when it is there (policy_set.hpp needs it)
 # b10::ucx  b10::b10 plus what transport::Ucx needs: UCX and OpenSSL's libcrypto
-# A target only adds names; no class changes with what is linked. b10::cuda will be one more such target.
+# A target only adds names; no class changes with what is linked. b10-cuda.cmake adds b10::cuda, one more such target.
 
 # Imported targets are made global: ours name them and may be linked from any directory of the including project.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)

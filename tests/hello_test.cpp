@@ -25,6 +25,7 @@ Hello hello() {
   h.policies = "tag::Hashed";
   h.layout = std::string("llama\0\xff", 7);
   h.slice_bytes = 8u << 20;
+  h.staging = std::string("segment 7\0of 4096", 17);
   h.features = 0b111;
   h.features_needed = 0b001;
   return h;
@@ -85,6 +86,7 @@ TEST_CASE("The longest hello fits and comes back", "[hello]") {
   auto h = hello();
   h.name = h.listen = h.transport = h.policies = std::string(255, 'x');
   h.layout = std::string(4096, '\0');
+  h.staging = std::string(1024, 's');
   CHECK(decode_hello(encode_hello(h)) == h);
 }
 
@@ -99,12 +101,15 @@ TEST_CASE("A hello that breaks a limit is not encoded, and the knob is named", "
   h = hello();
   h.layout = std::string(4097, 'x');
   CHECK_THROWS_WITH(encode_hello(h), Contains("Config::layout") && Contains("4096"));
+  h = hello();
+  h.staging = std::string(1025, 'x');
+  CHECK_THROWS_WITH(encode_hello(h), Contains("offer of staging") && Contains("1024"));
 }
 
 TEST_CASE("Unknown keys are ignored, so that later versions can add some", "[hello]") {
   auto all = entries(hello());
   all.insert(all.begin() + 1, {4711, Bytes(1000, std::byte{7})});
-  all.push_back({11, {}});
+  all.push_back({12, {}});
   all.push_back({0, {}});
   CHECK(decode_hello(joined(all)) == hello());
 }

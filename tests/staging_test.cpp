@@ -245,7 +245,7 @@ TEST_CASE("dropped memory is unmapped, alone", "[staging][S4]") {
   pool.release(std::move(*second));
 }
 
-TEST_CASE("abandoned memory stays mapped until the pool dies", "[staging][C08]") {
+TEST_CASE("abandoned memory stays mapped, even when the pool dies", "[staging][C08]") {
   std::byte* data = nullptr;
   {
     Small pool(small(4));
@@ -254,9 +254,9 @@ TEST_CASE("abandoned memory stays mapped until the pool dies", "[staging][C08]")
     pool.abandon(pool.quarantine(std::move(*view)));
     for (int i = 0; i < 10; ++i) pool.maintain();
     CHECK(mapped(data));
-    std::memset(data, 7, staging::header_room + 1024);
   }
-  CHECK_FALSE(mapped(data));
+  REQUIRE(mapped(data));
+  std::memset(data, 7, staging::header_room + 1024);
 }
 
 TEST_CASE("receives leave the last eighth, one view or more, to sends", "[staging]") {

@@ -55,7 +55,16 @@ wire::Control control() {
   m.ordered = true;
   m.digest = 1;
   m.last_segment = true;
+  m.placed = true;
   m.segment = segment_bytes;
+  return m;
+}
+constexpr std::uint64_t some_places[] = {4096, 1ull << 40, 64};
+wire::Places places() {
+  wire::Places m;
+  m.header = header;
+  m.first = 7;
+  m.list = some_places;
   return m;
 }
 wire::Descriptors descriptors() { return {header, 9, true, segment_bytes}; }
@@ -77,7 +86,7 @@ bool well_formed(std::string_view text, Bytes const& frame) {
 /// Whether any decoder takes the frame; what it yields must be well-formed.
 int accepted(Bytes const& frame) {
   int count = 0;
-  if (auto const m = wire::decode_header(frame)) REQUIRE(m->kind <= MessageKind::abort);
+  if (auto const m = wire::decode_header(frame)) REQUIRE(m->kind <= MessageKind::places);
   if (auto const m = wire::decode_control(frame)) {
     ++count;
     REQUIRE(m->remaining.ns >= 0);
@@ -104,12 +113,17 @@ int accepted(Bytes const& frame) {
     REQUIRE(static_cast<std::size_t>(m->reason) < reason_count);
     REQUIRE(well_formed(m->text, frame));
   }
+  if (auto const m = wire::decode_places(frame)) {
+    ++count;
+    REQUIRE(m->count >= 1);
+    REQUIRE(m->count <= wire::places_max);
+  }
   if (wire::decode_data_header(frame)) ++count;
   return count;
 }
 
 std::vector<Bytes> one_of_each() {
-  return {encoded(control()), encoded(descriptors()), encoded(abort_message()),
+  return {encoded(control()), encoded(descriptors()), encoded(abort_message()), encoded(places()),
           encoded(ready()),   encoded(result()),      encoded(data_header())};
 }
 
@@ -254,7 +268,7 @@ TEST_CASE("Another magic, version or kind is refused", "[wire]") {
   CHECK(refused(4, 2));
   CHECK(refused(5, 1));
   CHECK(refused(6, static_cast<int>(MessageKind::data)));
-  CHECK(refused(6, 6));
+  CHECK(refused(6, 7));
   CHECK(refused(6, 255));
 }
 
@@ -301,6 +315,31 @@ TEST_CASE("Texts are cut to fit, visibly", "[wire]") {
     REQUIRE(cut);
     CHECK(cut->text == std::string(room > 34 ? room - 34 : 0, 'x') +
                            std::string(std::min<std::size_t>(room - 31, 3), '.'));
+  }
+}
+
+TEST_CASE("Places come back as they were sent, and no more than a frame may hold", "[wire]") {
+  auto const frame = encoded(places());
+  auto const m = wire::decode_places(frame);
+  REQUIRE(m);
+  CHECK(m->header == with(MessageKind::places));
+  CHECK(m->first == 7);
+  REQUIRE(m->count == 3);
+  CHECK(std::equal(std::begin(some_places), std::end(some_places), m->decoded.begin()));
+
+  std::vector<std::uint64_t> const most(wire::places_max, 5);
+  auto full = places();
+  full.list = most;
+  REQUIRE(wire::decode_places(encoded(full)));
+  std::vector<std::uint64_t> const more(wire::places_max + 1, 5);
+  full.list = more;
+  CHECK(encoded(full).empty());
+  full.list = {};
+  CHECK(encoded(full).empty());
+  for (int const count : {0, 2, 4, 65, 255}) {  // says more or less than it holds
+    auto changed = frame;
+    changed[32] = static_cast<std::byte>(count);
+    CHECK_FALSE(wire::decode_places(changed));
   }
 }
 

@@ -403,3 +403,36 @@ TEST_CASE(
     CHECK_FALSE(o->ok());
   }
 }
+
+TEST_CASE("A copy engine without room delays gathers and scatters, and its deadline still counts",
+          "[write]") {
+  TwoNodes n;
+  auto const peer = n.connect();
+  auto g = n.grant(1, 0, 10);  // three chunks
+  n.held_a->set_room(1);
+  n.held_b->set_room(0);
+  auto t = n.write(peer, 1, 0, 10);
+  n.settle();
+  CHECK(n.held_a->started(CopyKind::gather) == 1);
+  CHECK(n.held_b->started(CopyKind::scatter) == 0);
+  n.held_b->set_room(1);
+  n.settle();
+  CHECK(n.held_b->started(CopyKind::scatter) == 1);
+  CHECK_FALSE(t.outcome());
+  n.held_a->set_room(2);
+  n.held_b->set_room(2);
+  n.settle();
+  REQUIRE(t.outcome());
+  CHECK(t.outcome()->ok());
+  CHECK(n.exactly(0, 10));
+
+  auto g2 = n.grant(2, 16, 4);
+  n.held_a->set_room(0);
+  auto late = n.write(peer, 2, 16, 4);
+  n.settle();
+  n.advance(seconds(1));
+  n.settle();
+  REQUIRE(late.outcome());
+  CHECK(late.outcome()->reason == Reason::deadline);
+  CHECK_THAT(late.outcome()->why, Catch::Contains("gathers to end"));
+}

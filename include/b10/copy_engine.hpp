@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include <b10/policy.hpp>
 #include <b10/types.hpp>
@@ -35,6 +36,17 @@ struct SpanRun {
 enum class CopyState : std::uint8_t { pending, done, failed };
 
 namespace req {
+
+template <class E>
+concept IsMadeFromOptions =
+    requires {
+      typename E::Options;
+      requires std::copy_constructible<typename E::Options>;
+      requires std::constructible_from<E, typename E::Options const&, std::uint64_t>;
+    } ||
+    unmet<
+        "add: a copyable Options type, and a constructor from (Options const&, std::uint64_t "
+        "slice_bytes), the most bytes that one copy moves">;
 
 template <class E>
 concept HasEvents =
@@ -69,6 +81,20 @@ concept Scatters =
         "fires when it has ended)">;
 
 template <class E>
+concept SaysWhenItHasRoom =
+    requires(E& e) {
+      { e.has_room() } noexcept -> std::same_as<bool>;
+    } ||
+    unmet<
+        "add: bool has_room() noexcept (false while scratch or copy slots are all in use: the "
+        "pipeline asks again at its next turn)">;
+
+template <class E>
+concept ExplainsFailures = requires(E const& e) {
+  { e.why() } -> std::same_as<std::string>;
+} || unmet<"add: std::string why() const (what the latest failed event reported; empty: nothing)">;
+
+template <class E>
 concept SaysWhetherCopiesEndInline =
     requires {
       { E::ends_inline } -> std::convertible_to<bool>;
@@ -82,10 +108,13 @@ concept SaysWhetherCopiesEndInline =
 /// Copies between KV memory and staging, and says when a copy has ended. Laws: after query() says
 /// done, every byte of the run equals its counterpart and none outside changed; while it says
 /// pending both sides may still be touched; a copy that cannot start throws b10::Error{copy_failed}
-/// having touched nothing; a default SourceReady is ready at once. One thread per engine. Models:
-/// copy::Memcpy (host memory).
+/// having touched nothing; a default SourceReady is ready at once; after has_room() says true the
+/// next copy starts without waiting; an engine with no copy under way has room. One thread per
+/// engine. Models: copy::Memcpy, copy::Threaded (host memory); copy::Staged, copy::Direct,
+/// copy::CopyEngineBatch (with b10::cuda).
 template <class E>
-concept CopyEngine = Policy<E> && req::HasEvents<E> && req::Gathers<E> && req::Scatters<E> &&
-                     req::SaysWhetherCopiesEndInline<E>;
+concept CopyEngine = Policy<E> && req::IsMadeFromOptions<E> && req::HasEvents<E> &&
+                     req::Gathers<E> && req::Scatters<E> && req::SaysWhenItHasRoom<E> &&
+                     req::ExplainsFailures<E> && req::SaysWhetherCopiesEndInline<E>;
 
 }  // namespace b10

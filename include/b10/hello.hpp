@@ -33,7 +33,8 @@ struct Hello {
   std::string policies{};         ///< must be equal of the composition, e.g. "tag::Hashed"
   std::string layout{};           ///< opaque key of the layer above; compared byte by byte
   std::uint64_t slice_bytes = 0;  ///< largest chunk this node stages; the smaller of both is used
-  std::uint64_t features = 0;     ///< bit set; bits both have are used
+  std::string staging{};       ///< how a peer may reach this node's staging; opaque, may be empty
+  std::uint64_t features = 0;  ///< bit set; bits both have are used
   std::uint64_t features_needed = 0;  ///< refused unless the other side has them all
   friend bool operator==(Hello const&, Hello const&) = default;
 };
@@ -41,6 +42,7 @@ struct Hello {
 inline constexpr std::size_t hello_bytes_max = 16 * 1024;
 inline constexpr std::size_t hello_text_bytes_max = 255;  ///< name, listen, transport, policies
 inline constexpr std::size_t hello_layout_bytes_max = 4096;
+inline constexpr std::size_t hello_staging_bytes_max = 1024;
 
 /// Key-value encoding; unknown keys are ignored by decode, so that later versions can add some.
 /// Throws Error{invalid_request} if a text is too long or has control characters, or the name is
@@ -67,8 +69,9 @@ enum class HelloKey : std::uint16_t {
   slice_bytes,
   features,
   features_needed,
+  staging,
 };
-inline constexpr std::uint16_t hello_keys = 10;
+inline constexpr std::uint16_t hello_keys = 11;
 
 class HelloWriter {
  public:
@@ -138,6 +141,9 @@ class HelloWriter {
       return number(hello.features);
     case HelloKey::features_needed:
       return number(hello.features_needed);
+    case HelloKey::staging:
+      hello.staging = as_text(in.take_bytes(in.left()));
+      return hello.staging.size() <= hello_staging_bytes_max;
   }
   return true;
 }
@@ -200,6 +206,7 @@ inline std::vector<std::byte> encode_hello(Hello const& hello) {
   out.integers(HelloKey::slice_bytes, hello.slice_bytes);
   out.integers(HelloKey::features, hello.features);
   out.integers(HelloKey::features_needed, hello.features_needed);
+  out.text(HelloKey::staging, "offer of staging", hello.staging, hello_staging_bytes_max);
   return {out.written().begin(), out.written().end()};
 }
 

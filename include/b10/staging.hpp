@@ -80,8 +80,8 @@ concept SaysPlacement = requires {
 /// header; it is leased to one transfer and leaves it exactly once, by release or by quarantine.
 /// Laws: gauges add up (K6) after every call; a view is exclusive; quarantined memory is never
 /// leased again, except after recycle (v1 policies only); drop gives the memory back to the system
-/// and the pool is refilled with fresh memory; abandon keeps it mapped until the pool dies; views
-/// survive a move. One thread per pool. Models: staging::Host; staging::PinnedHost (with
+/// and the pool is refilled with fresh memory; abandon keeps it mapped, even when the pool dies;
+/// views survive a move. One thread per pool. Models: staging::Host; staging::PinnedHost (with
 /// b10::cuda).
 template <class S>
 concept Staging = Policy<S> && req::HasSlicingAndCopyEngine<S> && req::LeasesViews<S> &&

@@ -7,17 +7,30 @@
 #endif
 
 #include <b10/completion/copy_event.hpp>
+#include <b10/copy/fake.hpp>
 #include <b10/copy/memcpy.hpp>
+#include <b10/copy/threaded.hpp>
 #include <b10/core/transceiver.hpp>
 #include <b10/quarantine/ttl.hpp>
 #include <b10/slicing/chunked.hpp>
 #include <b10/slicing/pipelined.hpp>
 #include <b10/slicing/whole.hpp>
 #include <b10/staging/host.hpp>
+#include <b10/staging/shared_host.hpp>
 #include <b10/tag/hashed.hpp>
 #include <b10/transport/loopback.hpp>
+#include <b10/transport/sim.hpp>
 #include <b10/unmet.hpp>
 #include <b10/version.hpp>
+#ifdef B10_WITH_CUDA  // set by the targets b10::cuda and b10::cuda_header_only
+#include <b10/copy/copy_engine_batch.hpp>
+#include <b10/copy/direct.hpp>
+#include <b10/copy/peer.hpp>
+#include <b10/copy/staged.hpp>
+#include <b10/staging/cuda_pinning.hpp>
+#include <b10/staging/device.hpp>
+#include <b10/staging/pinned_host.hpp>
+#endif
 #ifdef B10_WITH_UCX  // set by the target b10::ucx; adds a name, changes none
 #include <b10/transport/ucx.hpp>
 #endif

@@ -27,8 +27,13 @@ struct Slicing {
 struct CopyEngine {
   static constexpr std::string_view name = "copy::Complete";
   static constexpr bool ends_inline = true;
+  struct Options {};
   struct Event {};
   struct SourceReady {};
+  CopyEngine() = default;
+  CopyEngine(Options const&, std::uint64_t) {}
+  bool has_room() noexcept { return true; }
+  std::string why() const { return {}; }
   b10::CopyState query(Event&) noexcept { return b10::CopyState::done; }
   b10::CopyState source_ready(SourceReady const&) noexcept { return b10::CopyState::done; }
   void gather(b10::SpanRun, std::byte*, Event&) {}

@@ -2,6 +2,7 @@
 #include "complete.hpp"
 
 struct Incomplete : complete::CopyEngine {
+  using complete::CopyEngine::CopyEngine;
   void scatter();
 };
 static_assert(b10::CopyEngine<Incomplete>);

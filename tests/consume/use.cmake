@@ -17,8 +17,9 @@ if(WAY STREQUAL "plain")
   return()
 endif()
 
-set(arguments -DWAY=${WAY} -DUCX=${UCX} -DB10_SOURCE=${B10_SOURCE}
-  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_BUILD_TYPE=Debug)
+set(arguments -DWAY=${WAY} -DUCX=${UCX} -DCUDA=${CUDA} -DB10_SOURCE=${B10_SOURCE}
+  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}
+  -DCMAKE_CUDA_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_BUILD_TYPE=Debug)
 if(WAY STREQUAL "install")
   run(${CMAKE_COMMAND} --install ${B10_BUILD} --prefix ${WORK}/prefix)
   list(APPEND arguments -DCMAKE_PREFIX_PATH=${WORK}/prefix)
@@ -30,4 +31,7 @@ run(${CMAKE_COMMAND} --build ${WORK}/build --parallel 1)
 run(${WORK}/build/consumer_b10)
 if(UCX)
   run(${WORK}/build/consumer_ucx)
+endif()
+if(CUDA)
+  run(${WORK}/build/consumer_cuda)
 endif()

@@ -14,8 +14,9 @@ void tag_scheme(S const& scheme) {
   using namespace b10;
   for (std::uint32_t const generation : {0u, 1u, 0xffff'ffffu}) {
     for (std::uint64_t const transfer : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
-      for (auto const kind : {MessageKind::control, MessageKind::ready, MessageKind::result,
-                              MessageKind::data, MessageKind::descriptors, MessageKind::abort}) {
+      for (auto const kind :
+           {MessageKind::control, MessageKind::ready, MessageKind::result, MessageKind::data,
+            MessageKind::descriptors, MessageKind::abort, MessageKind::places}) {
         CAPTURE(generation, transfer, to_integer(kind));
         MessageIdentity const m{PairDomain{7}, Generation{generation}, TransferId{transfer},
                                 ChunkIndex{0}, kind};

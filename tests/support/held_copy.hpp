@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -67,6 +68,11 @@ class HeldControl {
     std::lock_guard const lock(mutex_);
     rule(kind).fails = true;
   }
+  /// From now on there is room for n more copies.
+  void set_room(std::size_t n) {
+    std::lock_guard const lock(mutex_);
+    room_ = copies_.size() + n;
+  }
   void refuse_next(CopyKind kind, std::size_t n) {
     std::lock_guard const lock(mutex_);
     rule(kind).refused = n;
@@ -105,6 +111,10 @@ class HeldControl {
     std::lock_guard const lock(mutex_);
     return copies_.at(i).state;
   }
+  [[nodiscard]] bool has_room() const {
+    std::lock_guard const lock(mutex_);
+    return copies_.size() < room_;
+  }
   static void finish(Copy& copy) {
     if (copy.state != CopyState::pending) return;
     auto* at = copy.staging;
@@ -123,6 +133,7 @@ class HeldControl {
 
   mutable std::mutex mutex_{};
   std::vector<Copy> copies_{};
+  std::size_t room_ = std::numeric_limits<std::size_t>::max();
   Rule rules_[2]{};
 };
 
@@ -138,6 +149,10 @@ class Held {
     bool started = false;
   };
   using SourceReady = HostEvent;
+  using Options = Held;  ///< copies share one control
+
+  Held() = default;
+  Held(Options const& control, std::uint64_t) : Held(control) {}
 
   void gather(SpanRun from, std::byte* to, Event& event) {
     event = {control_->start(CopyKind::gather, from, to), true};
@@ -145,12 +160,15 @@ class Held {
   void scatter(std::byte const* from, SpanRun to, Event& event) {
     event = {control_->start(CopyKind::scatter, to, const_cast<std::byte*>(from)), true};
   }
+  [[nodiscard]] bool has_room() const noexcept { return control_->has_room(); }
   [[nodiscard]] CopyState query(Event& event) const noexcept {
     return event.started ? control_->state(event.index) : CopyState::done;
   }
   [[nodiscard]] CopyState source_ready(SourceReady const& ready) const noexcept {
     return ready.state();
   }
+
+  [[nodiscard]] std::string why() const { return "the test failed it"; }
 
   [[nodiscard]] std::shared_ptr<HeldControl> control() const noexcept { return control_; }
 

@@ -5,19 +5,20 @@
 #include <utility>
 #include <vector>
 
+#include <b10/copy_engine.hpp>
 #include <b10/types.hpp>
 
 namespace support {
 
 /// The fixture of laws::copy_engine for engines that copy host memory. finish(engine, event) makes
 /// a copy end.
-template <class E, class Finish>
+template <b10::CopyEngine E, class Finish>
 class HostCopyFixture {
  public:
   using Engine = E;
 
-  HostCopyFixture(E engine, Finish finish)
-      : engine_(std::move(engine)), finish_(std::move(finish)) {}
+  HostCopyFixture(typename E::Options const& options, Finish end_copy)
+      : engine_(options, 1024), finish_(std::move(end_copy)) {}
 
   E& engine() { return engine_; }
   b10::LocalSpan kv(std::size_t bytes) { return {room(bytes), bytes, b10::Device::host}; }
@@ -38,5 +39,11 @@ class HostCopyFixture {
   Finish finish_;
   std::deque<std::vector<std::byte>> memory_{};
 };
+
+template <b10::CopyEngine E, class Finish>
+[[nodiscard]] HostCopyFixture<E, Finish> host_copies(typename E::Options const& options,
+                                                     Finish finish) {
+  return {options, std::move(finish)};
+}
 
 }  // namespace support

@@ -20,10 +20,14 @@ inline constexpr std::uint64_t slice_bytes = 1024;
 
 /// The toy setup of the field cases: spans of 256 B, slices of 4 spans, 2 in flight; time and
 /// copies move only when the test says so.
-template <class Tags = b10::tag::Hashed, class Slicing = b10::slicing::Pipelined<slice_bytes, 2>>
-using Node =
-    b10::Transceiver<b10::staging::Host<Slicing, b10::copy::Held>, Tags, b10::completion::CopyEvent,
-                     b10::quarantine::Ttl<120>, b10::transport::Loopback>;
+template <class Tags = b10::tag::Hashed, class Slicing = b10::slicing::Pipelined<slice_bytes, 2>,
+          class Staging = b10::staging::Host<Slicing, b10::copy::Held>>
+using Node = b10::Transceiver<Staging, Tags, b10::completion::CopyEvent, b10::quarantine::Ttl<120>,
+                              b10::transport::Loopback>;
+/// The same, whose senders write the receiver's views themselves.
+using SharingNode =
+    Node<b10::tag::Hashed, b10::slicing::Pipelined<slice_bytes, 2>,
+         b10::staging::SharedHost<b10::slicing::Pipelined<slice_bytes, 2>, b10::copy::Held>>;
 
 using b10::copy::CopyKind;
 using b10::transport::loopback::Fate;
@@ -74,7 +78,8 @@ struct TwoNodes {
     c.staging.buffers = slices;
     c.staging.buffer_bytes = buffer_bytes;
     c.staging.refill = b10::staging::Refill::inline_;
-    c.staging.page_lock = b10::staging::PageLock::never;
+    if constexpr (requires { c.staging.page_lock; })
+      c.staging.page_lock = b10::staging::PageLock::never;
     c.staging.copies = std::move(copies);
     c.transport.network = network;
     c.transport.address = name;

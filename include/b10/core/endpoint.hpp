@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,12 +13,30 @@
 #include <b10/core/wire.hpp>
 #include <b10/grant.hpp>
 #include <b10/operation.hpp>
+#include <b10/shared_views.hpp>
 #include <b10/staging.hpp>
 #include <b10/tag_scheme.hpp>
 #include <b10/transfer.hpp>
 #include <b10/transport.hpp>
 
 namespace b10::core {
+
+/// A peer's staging as seen from here; of a policy that shares none, nothing.
+template <Staging S>
+struct ReachOf {
+  void open(S&, std::string_view) noexcept {}
+  [[nodiscard]] explicit operator bool() const noexcept { return false; }
+};
+template <SharesViews S>
+struct ReachOf<S> {
+  void open(S& staging, std::string_view offer) {
+    if (auto found = staging.reach(offer, why)) reach.emplace(std::move(*found));
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return reach.has_value(); }
+
+  std::optional<typename S::Reach> reach{};
+  std::string why{};  ///< why there is none
+};
 
 /// One chunk under way: its view, its copy and its message.
 template <Staging S>
@@ -27,6 +47,7 @@ struct Slot {
   std::optional<typename S::View> view{};
   typename S::CopyEngine::Event event{};
   Operation operation{};
+  std::array<std::byte, wire::data_header_bytes> header{};  ///< all of DATA in a placed transfer
 };
 
 /// Everything of one attempt that the transport or a copy may still touch. It keeps its address,
@@ -38,6 +59,12 @@ struct Flight {
 
   Slot<S>* begin() noexcept { return slots.get(); }
   Slot<S>* end() noexcept { return slots.get() + size; }
+  /// The transport may still complete something of it.
+  [[nodiscard]] bool pending() noexcept {
+    bool any = ready.pending() || result.pending();
+    for (auto& s : *this) any = any || s.operation.pending();
+    return any;
+  }
   void detach() noexcept {
     ready.waker = result.waker = nullptr;
     for (auto& s : *this) s.operation.waker = nullptr;
@@ -104,6 +131,7 @@ struct Endpoint {
   Instant swept_at{};      ///< latest sweep into remains
   Instant closing_since{};
   // Declared before the link, so that even a plain destruction ends the worker first.
+  ReachOf<S> reach{};
   Remains<S> remains{};
   std::vector<std::unique_ptr<Reply>> replies{};
   std::optional<typename T::Link> link;

@@ -24,6 +24,7 @@
 #include <b10/core/links.hpp>
 #include <b10/core/pen.hpp>
 #include <b10/core/receive_pipeline.hpp>
+#include <b10/core/running.hpp>
 #include <b10/core/send_pipeline.hpp>
 #include <b10/core/tag_registry.hpp>
 #include <b10/core/views.hpp>
@@ -91,16 +92,16 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
     if (auto* p = links_.peer(t.peer)) t.connects_failed_before = p->connects_failed;
     t.stage_start = now_;
     metrics_.sent.started.add();
-    sends_.emplace(t.state.get(), std::move(send));
+    sends_.add(std::move(send));
     t.task = SendPipeline<Base>::run(*this, t);
     t.task.start();
   }
   void cancel_send(TransferState* state) {
-    if (auto it = sends_.find(state); it != sends_.end())
-      it->second->fence.stop(Reason::cancelled, "cancelled by the caller");
+    for (auto& t : sends_)
+      if (t->state.get() == state) t->fence.stop(Reason::cancelled, "cancelled by the caller");
   }
   void grant_revoked(RequestId request) {
-    for (auto& [r, owned] : receives_)
+    for (auto& r : receives_)
       if (r->control.request == request && (!r->grant || r->grant->state->revoked()))
         r->fence.stop(Reason::cancelled, "the grant was revoked");
   }
@@ -119,10 +120,8 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
   }
   /// Ends every transfer; each goes through its funnel at the next turn.
   void stop_all() {
-    for (auto& [key, t] : sends_)
-      t->fence.stop(Reason::shutting_down, "the transceiver shuts down");
-    for (auto& [key, t] : receives_)
-      t->fence.stop(Reason::shutting_down, "the transceiver shuts down");
+    for (auto& t : sends_) t->fence.stop(Reason::shutting_down, "the transceiver shuts down");
+    for (auto& t : receives_) t->fence.stop(Reason::shutting_down, "the transceiver shuts down");
   }
   void say_bye() {
     for (auto& [id, e] : links_.endpoints())
@@ -134,6 +133,17 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
     return false;
   }
   [[nodiscard]] auto& links() noexcept { return links_; }
+  /// How payloads get into each peer's staging; empty for staging that nobody else can write.
+  [[nodiscard]] std::string explain_reach() {
+    std::string text;
+    if constexpr (Base::views_reachable) {
+      for (auto& [id, e] : links_.endpoints())
+        text += "payloads for \"" + e->info.remote.name + "\": " +
+                (e->reach ? "written into its staging from here\n"
+                          : "by the transport, because " + e->reach.why + "\n");
+    }
+    return text;
+  }
 
   // --- Transport handler -------------------------------------------------------------------------
 
@@ -146,6 +156,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
       fail_endpoint(old, "the peer came back as another incarnation");
     });
     if (!e) metrics_.links_refused.add();
+    if (e) e->reach.open(staging_, e->info.remote.staging);
     if (e)
       std::erase_if(awaited_, [&](auto const& w) {
         if (w.first != info.remote.name) return false;
@@ -180,6 +191,8 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
         return on_descriptors(*e, frame);
       case MessageKind::abort:
         return on_abort(*e, frame);
+      case MessageKind::places:
+        return on_places(*e, frame);
       default:
         return metrics_.malformed_ignored.add();
     }
@@ -202,7 +215,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
       old.superseded = true;
       old.fence.stop(Reason::superseded, "a newer attempt took over");
       p.receiving.erase(it);
-    } else if (!p.seen.insert(id)) {
+    } else if (Base::Types::guards_identities && !p.seen.insert(id)) {
       metrics_.stale_ignored.add();
       if (c->header.attempt == Attempt{}) return;  // a replay: nobody waits for an answer
       return refuse(e, c->header, Reason::refused, "this transfer has ended here already", false);
@@ -222,7 +235,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
     Receive& r = *t;
     ++e.users;
     p.receiving.emplace(id, &r);
-    receives_.emplace(&r, std::move(t));
+    receives_.add(std::move(t));
     metrics_.received.started.add();
     this->record(Stage::control_received, id);
     r.task = ReceivePipeline<Base>::run(*this, r);
@@ -264,6 +277,21 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
       metrics_.stale_ignored.add();
   }
 
+  void on_places(Endpoint& e, std::span<std::byte const> frame) {
+    auto const p = wire::decode_places(frame);
+    if (!p) return metrics_.malformed_ignored.add();
+    for (auto& t : sends_) {
+      if (t->endpoint != &e || t->id != p->header.transfer) continue;
+      if (!t->placed || t->attempt != p->header.attempt || t->placed_until != p->first ||
+          p->count > t->chunks.size() - t->placed_until)
+        return metrics_.malformed_ignored.add();
+      t->placed_until += p->count;
+      t->places.insert(t->places.end(), p->decoded.begin(), p->decoded.begin() + p->count);
+      return t->fence.wake();
+    }
+    metrics_.stale_ignored.add();
+  }
+
   Receive* running_receive(Endpoint& e, TransferId id) noexcept {
     auto& receiving = links_.peer(e.peer)->receiving;
     auto const it = receiving.find(id);
@@ -290,7 +318,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
   void fail_endpoint(Endpoint& e, std::string const& why) {
     links_.down(e);
     closing_endpoints_ = true;
-    for (auto& [key, t] : sends_) {
+    for (auto& t : sends_) {
       if (t->endpoint != &e) continue;
       if (t->posted == 0 && t->attempt == Attempt{} && t->flight && !t->flight->ready.done()) {
         t->link_lost = true;
@@ -299,7 +327,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
         t->fence.stop(Reason::peer_lost, why);
       }
     }
-    for (auto& [key, t] : receives_)
+    for (auto& t : receives_)
       if (t->endpoint == &e) t->fence.stop(Reason::peer_lost, why);
   }
 
@@ -311,8 +339,8 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
     return n;
   }
   void reap() {
-    for (auto* key : finished_sends_) sends_.erase(key);
-    for (auto* key : finished_receives_) receives_.erase(key);
+    for (auto* t : finished_sends_) sends_.remove(*t);
+    for (auto* t : finished_receives_) receives_.remove(*t);
     finished_sends_.clear();
     finished_receives_.clear();
   }
@@ -359,8 +387,8 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
 
   [[no_unique_address]] Q quarantine_{};
   std::vector<std::pair<std::string, std::shared_ptr<Answer<PeerId>>>> awaited_;
-  std::unordered_map<TransferState*, std::unique_ptr<Send>> sends_;
-  std::unordered_map<Receive*, std::unique_ptr<Receive>> receives_;
+  Running<Send> sends_;
+  Running<Receive> receives_;
   std::unordered_map<ConnectId, std::shared_ptr<ConnectState>> connecting_;
   Instant housekeeping_at_{};
 };

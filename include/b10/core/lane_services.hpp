@@ -43,13 +43,18 @@ class LaneServices {
   using Slot = typename Types::Slot;
   using Send = typename Types::Send;
   using Receive = typename Types::Receive;
+  static constexpr bool views_reachable = SharesViews<S>;  ///< a peer may write them itself
+  static constexpr bool wire_reaches = [] {                ///< the transport may
+    if constexpr (SharesViews<S>) return bool{S::wire_reaches};
+    return true;
+  }();
 
   LaneServices(Config const& config, Hello const& hello, std::shared_ptr<GrantTable> grants)
       : config_(config),
         hello_(hello),
         grants_(std::move(grants)),
         staging_(config.staging),
-        transport_(config.transport, hello),
+        transport_(config.transport, with_offer(hello_, staging_)),
         views_(staging_),
         admission_(config.admission_bytes ? config.admission_bytes : 2 * staging_.gauges().total,
                    config.small_bytes),
@@ -119,7 +124,8 @@ class LaneServices {
       p.waiting.push_back(&t.fence);
     return false;
   }
-  [[nodiscard]] TransferId next_transfer_id(PeerId peer) noexcept {
+  [[nodiscard]] TransferId next_transfer_id(PeerId peer, RequestId request) noexcept {
+    if constexpr (!Types::guards_identities) return TransferId{to_integer(request)};  // as v1 does
     auto& p = *links_.peer(peer);
     auto const& mine = hello_.incarnation;
     bool const lower = mine.high != p.incarnation.high ? mine.high < p.incarnation.high
@@ -134,7 +140,7 @@ class LaneServices {
     all.push_back(tag(e.identity(id, MessageKind::result)));
     for (std::uint32_t i = 0; i < chunks; ++i)
       all.push_back(tag(e.identity(id, MessageKind::data, ChunkIndex{i})));
-    if (!registry_.reserve(all))
+    if (Types::guards_identities && !registry_.reserve(all))
       throw Error(Reason::tag_collision, "a tag of transfer " + std::to_string(to_integer(id)) +
                                              " is in use or quarantined; nothing was posted");
     out = std::move(all);
@@ -150,6 +156,32 @@ class LaneServices {
     return views_.attempt_unqueued(view, use);
   }
   void give_back(std::optional<View>& view) noexcept { views_.give_back(view); }
+  /// Where in the peer's staging a chunk of a placed transfer goes. Throws Error{protocol} for a
+  /// place outside of what the peer has offered.
+  [[nodiscard]] std::byte* place_at(Endpoint& e, std::uint64_t place, std::uint64_t bytes) {
+    std::byte* to = nullptr;
+    if constexpr (SharesViews<S>) to = e.reach.reach->at(place, bytes);
+    if (!to)
+      throw Error(Reason::protocol, "the receiver gave place " + std::to_string(place) + " for " +
+                                        std::to_string(bytes) +
+                                        " bytes, which is not in the staging it has offered");
+    return to;
+  }
+  /// Tells the sender of a placed transfer where the chunks from `first` on go. False: not posted.
+  [[nodiscard]] bool give_places(Receive& t, std::uint32_t first,
+                                 std::span<std::uint64_t const> list) noexcept {
+    wire::Places m{};
+    m.header = t.control.header;
+    m.first = first;
+    m.list = list;
+    std::array<std::byte, wire::frame_bytes_max> frame;
+    Endpoint& e = *t.endpoint;
+    return e.link && e.state != Endpoint::State::down && e.link->control(wire::encode(m, frame));
+  }
+  [[nodiscard]] std::uint64_t place_of(View const& view) const noexcept {
+    if constexpr (SharesViews<S>) return staging_.place(view);
+    return 0;
+  }
 
   [[nodiscard]] std::shared_ptr<GrantRecord> permit(Receive& t) {
     auto verdict =
@@ -200,19 +232,26 @@ class LaneServices {
     for (Slot& s : *t.flight) {
       if (s.state == Slot::State::copying) {
         e.remains.copies.push_back({std::move(s.event), nullptr, nullptr});
-        remember_owner(e.remains.copies.back(), t);
+        if constexpr (Types::retires_generations)
+          remember_owner(e.remains.copies.back(), t);
+        else
+          disown(t);
         copying = true;
       }
       if (s.view) e.remains.views.push_back(staging_.quarantine(std::move(*s.view)));
       s.view.reset();
     }
-    registry_.quarantine(t.flight->tags);
-    e.remains.tags.insert(e.remains.tags.end(), t.flight->tags.begin(), t.flight->tags.end());
+    if constexpr (Types::retires_generations) {
+      registry_.quarantine(t.flight->tags);
+      e.remains.tags.insert(e.remains.tags.end(), t.flight->tags.begin(), t.flight->tags.end());
+      links_.drain(e);
+    } else {
+      release_tags(t.flight->tags);
+    }
     t.flight->detach();
     if (copying) t.flight->spans = std::move(local_spans(t));
     e.remains.flights.push_back(std::move(t.flight));
     e.swept_at = now_;
-    links_.drain(e);
     closing_endpoints_ = true;
     metrics_.sweeps.add();
     record(Stage::swept, transfer_id(t));
@@ -247,7 +286,7 @@ class LaneServices {
     if (auto* p = links_.peer(t.peer)) std::erase(p->waiting, &t.fence);
     leave_endpoint(t.endpoint);
     t.state->finish(std::move(outcome), t.stages);
-    finished_sends_.push_back(t.state.get());
+    finished_sends_.push_back(&t);
     t.packer.reset();
   }
   void finish(Receive& t, Outcome outcome) {
@@ -263,12 +302,19 @@ class LaneServices {
   }
 
  protected:
+  static Hello const& with_offer(Hello& hello, S const& staging) {
+    if constexpr (SharesViews<S>) hello.staging = staging.offer();
+    return hello;
+  }
   static TransferId transfer_id(Send const& t) noexcept { return t.id; }
   static TransferId transfer_id(Receive const& t) noexcept { return t.id(); }
   static SpanList<LocalSpan>& local_spans(Send& t) noexcept { return t.plan.sources; }
   static SpanList<LocalSpan>& local_spans(Receive& t) noexcept { return t.spans; }
   static void remember_owner(PendingCopy<S>& copy, Send& t) { copy.sources = t.state; }
   static void remember_owner(PendingCopy<S>& copy, Receive& t) { copy.grant = t.grant; }
+  /// A set that holds no identities waits for no copy either: memory counts as quiet at once.
+  void disown(Send&) noexcept {}
+  void disown(Receive& t) { end_copy(*t.grant); }
 
   static void cancel_all(typename T::Link& link, Flight& f) noexcept {
     if (f.ready.pending()) link.cancel(f.ready);
@@ -307,7 +353,7 @@ class LaneServices {
   FlightRecorder recorder_;
   ReadyList ready_;
   DeadlineQueue deadlines_;
-  std::vector<TransferState*> finished_sends_;
+  std::vector<Send*> finished_sends_;
   std::vector<Receive*> finished_receives_;
   std::uint64_t connects_ = 0;
   Instant now_{};

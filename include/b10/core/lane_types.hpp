@@ -30,6 +30,12 @@ struct LaneTypes {
   using Send = core::Send<LaneTypes>;
   using Receive = core::Receive<LaneTypes>;
   using Links = core::Links<S, T, Receive>;
+  /// A failure ends its generation, whose names sit out with everything that may still be touched.
+  static constexpr bool retires_generations = Q::holds_identities;
+  /// Tags are registered, an id runs once, and a message must carry the identity that is expected.
+  /// False only for v1 sets (b10/v1.hpp), whose names recur and are free again at once: such a set
+  /// trusts the tag alone.
+  static constexpr bool guards_identities = Q::holds_identities || !G::identities_recur;
 };
 
 }  // namespace b10::core

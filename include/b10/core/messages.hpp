@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <tuple>
 
 #include <b10/outcome.hpp>
 #include <b10/time.hpp>
@@ -33,6 +35,7 @@ struct Control {
   bool ordered = false;
   std::uint8_t digest = 0;  ///< 0: none
   bool last_segment = false;
+  bool placed = false;  ///< the sender writes payloads into the receiver's views itself
   std::span<std::byte const> segment{};
 };
 
@@ -49,6 +52,16 @@ struct Abort {
   Header header{};
   Reason reason{};
   std::string_view text{};
+};
+
+/// Receiver to sender, control frame of a placed transfer: where the payloads of the next chunks
+/// go, in the order of chunks and without gaps. A place is good for that chunk alone.
+struct Places {
+  Header header{};
+  std::uint32_t first = 0;                ///< chunk that `list[0]` is for
+  std::span<std::uint64_t const> list{};  ///< for encode; 1 to places_max of them
+  std::uint32_t count = 0;                ///< set by decode
+  std::array<std::uint64_t, 64> decoded{};
 };
 
 /// Receiver to sender, tagged. reason none: go ahead with at most `window` chunks in flight.
@@ -68,16 +81,17 @@ struct Result {
   std::string_view text{};
 };
 
-/// Precedes the payload of every DATA message.
+/// Precedes the payload of every DATA message; of a placed transfer it is all of it.
 struct DataHeader {
   Generation generation{};
   TransferId transfer{};
   ChunkIndex chunk{};
-  std::uint64_t bytes = 0;  ///< payload bytes that follow
+  std::uint64_t bytes = 0;  ///< payload bytes that follow, or lie in the chunk's place
   std::uint64_t digest = 0;
   friend constexpr bool operator==(DataHeader const&, DataHeader const&) = default;
 };
 
+inline constexpr std::size_t places_max = std::tuple_size_v<decltype(Places::decoded)>;
 inline constexpr std::size_t data_header_bytes = 64;
 inline constexpr std::size_t reply_bytes_max = 512;   ///< READY and RESULT
 inline constexpr std::size_t frame_bytes_max = 4000;  ///< every control frame

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <b10/core/endpoint.hpp>
 #include <b10/core/tag_registry.hpp>
@@ -50,8 +53,10 @@ void destroy(Endpoint<S, T>& e, Context const& c) {
   c.registry.forget(e.remains.tags);
   // Only when the lane itself ends: such a copy may still read its span list, so that is never
   // freed either.
-  if (!e.remains.copies.empty())
+  if (!e.remains.copies.empty()) {
     for (auto& f : e.remains.flights) (void)f.release();
+    (void)new auto(std::move(e.reach));  // nor is the peer's staging that it may write
+  }
   e.remains = {};
   e.replies.clear();
 }
@@ -66,6 +71,19 @@ void abandon(Endpoint<S, T>& e, Context const& c) {
   e.remains.views.clear();
 }
 
+/// For a set that holds no identities: its generation goes on after a failure, and only the views
+/// sit out for as long as the policy says. Operations stay at their address while they are pending.
+template <class S, class T, class Context>
+void release_served(Endpoint<S, T>& e, Context const& c) {
+  bool const copying = !e.remains.copies.empty();
+  Sentence const s = c.quarantine.sentence(c.now - e.swept_at, copying);
+  if (e.remains.empty() || s == Sentence::hold) return;
+  for (auto& v : e.remains.views)
+    s == Sentence::recycle ? c.staging.recycle(std::move(v)) : c.staging.drop(std::move(v));
+  e.remains.views.clear();
+  if (!copying) std::erase_if(e.remains.flights, [](auto const& f) { return !f->pending(); });
+}
+
 /// Looks after one endpoint: lets its replies go, closes it when it is over and nobody uses it,
 /// keeps it in the pen for as long as the quarantine policy says. True when it is gone and can be
 /// erased.
@@ -74,10 +92,12 @@ bool tend(Endpoint<S, T>& e, Context const& c) {
   using State = typename Endpoint<S, T>::State;
   std::erase_if(e.replies, [](auto const& r) { return r->operation.done(); });
   collect_copies(e, c);
+  constexpr bool retires = std::remove_cvref_t<decltype(c.quarantine)>::holds_identities;
+  if constexpr (!retires) release_served(e, c);
   if (e.users > 0) return false;
   if (e.state == State::live) {
     // Only when nobody uses the link: a chunk may well be here before its receive is posted.
-    c.metrics.unexpected_sunk.add(e.link->sink_unexpected());
+    if constexpr (retires) c.metrics.unexpected_sunk.add(e.link->sink_unexpected());
     return false;
   }
 

@@ -9,6 +9,7 @@
 #include <b10/core/span_list.hpp>
 #include <b10/core/task.hpp>
 #include <b10/core/wire.hpp>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <string>
@@ -44,6 +45,7 @@ struct Receive {
   bool last_segment = false;
   bool superseded = false;
 
+  std::vector<std::uint64_t> new_places{};  ///< of a placed transfer: to be told to the sender
   std::shared_ptr<GrantRecord> grant{};
   SpanList<LocalSpan> spans{};
   std::vector<Chunk> chunks{};
@@ -53,6 +55,7 @@ struct Receive {
   std::uint32_t landed = 0;  ///< chunks whose scatter has ended
   std::uint64_t bytes_landed = 0;
   Task task{};
+  std::size_t place = 0;  ///< for Running
 
   [[nodiscard]] TransferId id() const noexcept { return control.header.transfer; }
 };

@@ -65,6 +65,12 @@ struct ReceivePipeline {
       throw Error(Reason::refused, "slices of " + std::to_string(t.control.slice_bytes) +
                                        " bytes, agreed were " +
                                        std::to_string(lane.slice_bytes(*t.endpoint)));
+    if (!Lane::views_reachable && t.control.placed)
+      throw Error(Reason::refused, "this node offers no staging for a sender to write");
+    if (!Lane::wire_reaches && !t.control.placed)
+      throw Error(Reason::refused, std::string(Lane::Staging::name) +
+                                       " cannot be filled by the transport, and the sender cannot "
+                                       "reach it: see explain() there");
     lane.check_quarantine_budget();
     t.grant = lane.permit(t);
     // The grant has just been checked to contain every one of these, so here a number becomes a
@@ -96,6 +102,16 @@ struct ReceivePipeline {
       ++posted;
     }
     t.flight->size = posted;  // slots are in order: the rest stay empty
+    give_places(lane, t);
+  }
+
+  /// A placed transfer's chunks come without payload: the sender is told where to put that.
+  static void give_places(Lane& lane, Receive& t) {
+    if (t.new_places.empty()) return;
+    auto const count = static_cast<std::uint32_t>(t.new_places.size());
+    if (!lane.give_places(t, t.next - count, t.new_places))
+      throw Error(Reason::transport_failed, "PLACES was not sent");
+    t.new_places.clear();
   }
 
   static void post(Lane& lane, Receive& t, Slot& s) {
@@ -104,7 +120,15 @@ struct ReceivePipeline {
     s.operation.reset();
     t.endpoint->link->receive(
         lane.tag(t.endpoint->identity(t.id(), MessageKind::data, ChunkIndex{s.chunk})),
-        s.view->data(), wire::data_header_bytes + t.chunks[s.chunk].bytes, s.operation);
+        message(t, s), message_bytes(t, s), s.operation);
+    if (t.control.placed) t.new_places.push_back(lane.place_of(*s.view));
+  }
+  /// Where DATA is received: in the view, or beside it if the view holds the payload already.
+  static std::byte* message(Receive& t, Slot& s) noexcept {
+    return t.control.placed ? s.header.data() : s.view->data();
+  }
+  static std::uint64_t message_bytes(Receive const& t, Slot const& s) noexcept {
+    return wire::data_header_bytes + (t.control.placed ? 0 : t.chunks[s.chunk].bytes);
   }
 
   static void send_ready(Lane& lane, Receive& t) {
@@ -117,37 +141,49 @@ struct ReceivePipeline {
       throw Error(Reason::transport_failed, "READY was not sent");
   }
 
-  /// Moves every chunk under way one step on. Returns whether a scatter is still running.
+  /// Moves every chunk under way one step on. Returns whether a scatter is still running, or waits
+  /// for room in the copy engine: neither wakes, so the lane polls.
   static bool pump(Lane& lane, Receive& t) {
     bool copying = false;
     for (Slot& s : *t.flight) {
-      if (s.state == State::wire && s.operation.done()) scatter(lane, t, s);
+      if (s.state == State::wire && s.operation.done()) {
+        if (lane.copies().has_room())
+          scatter(lane, t, s);
+        else
+          copying = true;
+      }
       if (s.state == State::copying) copying |= !finish_scatter(lane, t, s);
       if (s.state == State::idle && t.next < t.chunks.size()) post(lane, t, s);
     }
+    give_places(lane, t);
     return copying;
   }
 
-  /// Nothing but exactly the expected chunk reaches KV memory, and only under a live grant.
-  static void scatter(Lane& lane, Receive& t, Slot& s) {
+  /// Throws unless what has come under the chunk's tag is exactly that chunk.
+  static void check_message(Lane& lane, Receive& t, Slot& s) {
     Chunk const& c = t.chunks[s.chunk];
     Operation const& op = s.operation;
     auto const& e = *t.endpoint;
+    if (!Lane::Types::guards_identities && op.status() == OperationStatus::ok) return;
     Tag const tag = lane.tag(e.identity(t.id(), MessageKind::data, ChunkIndex{s.chunk}));
-    if (op.status() != OperationStatus::ok || op.bytes() != wire::data_header_bytes + c.bytes ||
-        op.tag() != tag)
+    if (op.status() != OperationStatus::ok || op.bytes() != message_bytes(t, s) || op.tag() != tag)
       throw Error(
           op.status() == OperationStatus::failed || op.status() == OperationStatus::cancelled
               ? Reason::peer_lost
               : Reason::integrity,
           "DATA " + std::to_string(s.chunk) + ": got " + std::to_string(op.bytes()) + " of " +
-              std::to_string(wire::data_header_bytes + c.bytes) + " bytes, " +
-              std::string(op.text()));
-    auto const h = wire::decode_data_header({s.view->data(), wire::data_header_bytes});
+              std::to_string(message_bytes(t, s)) + " bytes, " + std::string(op.text()));
+    auto const h = wire::decode_data_header({message(t, s), wire::data_header_bytes});
     wire::DataHeader const want{e.info.generation, t.id(), ChunkIndex{s.chunk}, c.bytes, 0};
     if (!h || *h != want)
       throw Error(Reason::integrity,
                   "DATA " + std::to_string(s.chunk) + " carries another identity");
+  }
+
+  /// Nothing but exactly the expected chunk reaches KV memory, and only under a live grant.
+  static void scatter(Lane& lane, Receive& t, Slot& s) {
+    check_message(lane, t, s);
+    Chunk const& c = t.chunks[s.chunk];
     lane.record(Stage::data_received, t.id(), s.chunk);
 
     if (!t.grant->state->begin_copy())
@@ -171,7 +207,8 @@ struct ReceivePipeline {
     if (copy == CopyState::pending) return false;
     s.state = State::idle;
     lane.end_copy(*t.grant);
-    if (copy == CopyState::failed) throw Error(Reason::copy_failed, "a scatter failed");
+    if (copy == CopyState::failed)
+      throw Error(Reason::copy_failed, "a scatter failed: " + lane.copies().why());
     lane.record(Stage::scatter_done, t.id(), s.chunk);
     t.bytes_landed += t.chunks[s.chunk].bytes;
     ++t.landed;
@@ -184,11 +221,13 @@ struct ReceivePipeline {
     for (Slot& s : *t.flight) lane.give_back(s.view);
     lane.release_tags(t.flight->tags);
     lane.record(Stage::landed, t.id());
-    wire::Result result{};
-    result.header = header(t, MessageKind::result);
-    result.bytes = t.bytes_landed;
-    (void)lane.reply(*t.endpoint, result);
-    lane.record(Stage::result_sent, t.id());
+    if constexpr (Lane::Completion::proves_landing) {
+      wire::Result result{};
+      result.header = header(t, MessageKind::result);
+      result.bytes = t.bytes_landed;
+      (void)lane.reply(*t.endpoint, result);
+      lane.record(Stage::result_sent, t.id());
+    }
     lane.finish(t, Outcome{Status::landed, Reason::none, t.bytes_landed, true, true, {}});
   }
 
@@ -206,13 +245,14 @@ struct ReceivePipeline {
       for (Slot& s : *t.flight) lane.give_back(s.view);
       lane.release_tags(t.flight->tags);
     }
-    o.destinations_quiescent = !copying;
+    o.destinations_quiescent = !copying || !Lane::Types::retires_generations;
     if (!t.superseded) answer(lane, t, o);
     lane.finish(t, std::move(o));
   }
 
   static void answer(Lane& lane, Receive& t, Outcome const& o) noexcept {
     if (t.ready_sent) {
+      if constexpr (!Lane::Completion::proves_landing) return;  // nobody waits for it
       wire::Result result{};
       result.header = header(t, MessageKind::result);
       result.reason = o.reason;

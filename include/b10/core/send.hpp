@@ -8,6 +8,8 @@
 #include <b10/core/plan.hpp>
 #include <b10/core/task.hpp>
 #include <b10/core/wire.hpp>
+#include <cstddef>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -42,6 +44,9 @@ struct Send {
   bool refused = false;  ///< READY said no: nothing is uncertain
   std::uint64_t connects_failed_before = 0;
   std::unique_ptr<Flight> flight{};
+  bool placed = false;                 ///< payloads go straight into the peer's views
+  std::deque<std::uint64_t> places{};  ///< of chunks from `next` on
+  std::uint32_t placed_until = 0;      ///< first chunk that has been given no place yet
   std::optional<DescriptorPacker> packer{};
   std::uint32_t descriptor_segments = 0;
 
@@ -54,6 +59,7 @@ struct Send {
   StageTimes stages{};
   Instant stage_start{};
   Task task{};
+  std::size_t place = 0;  ///< for Running
 
   [[nodiscard]] wire::Header header() const noexcept {
     return {MessageKind::control, endpoint->info.generation, id, attempt};

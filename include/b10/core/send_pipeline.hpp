@@ -49,7 +49,7 @@ struct SendPipeline {
         if (copying)
           co_await t.fence.poll("gathers to end");
         else
-          co_await t.fence.next("staging views (staging Options) or DATA to be sent");
+          co_await t.fence.next("staging views or places (staging Options) or DATA to be sent");
       }
       for (Slot& s : *t.flight) lane.give_back(s.view);
       lane.stamp(t, t.stages.data);
@@ -69,7 +69,7 @@ struct SendPipeline {
   /// Names the transfer, reserves its tags, posts the receives for READY and RESULT, sends CONTROL.
   static void begin_attempt(Lane& lane, Send& t) {
     auto& e = *t.endpoint;
-    if (t.id == TransferId{}) t.id = lane.next_transfer_id(e.peer);
+    if (t.id == TransferId{}) t.id = lane.next_transfer_id(e.peer, t.request);
     std::uint64_t const slice = lane.slice_bytes(e);
     t.chunks = cut(std::span<LocalSpan const>(t.plan.sources), slice);
     t.window = std::min<std::size_t>(t.plan.ordered ? 1 : lane.depth(), t.chunks.size());
@@ -82,9 +82,13 @@ struct SendPipeline {
     auto& link = *e.link;
     link.receive(lane.tag(e.identity(t.id, MessageKind::ready)), t.flight->ready_buffer.data(),
                  t.flight->ready_buffer.size(), t.flight->ready);
-    link.receive(lane.tag(e.identity(t.id, MessageKind::result)), t.flight->result_buffer.data(),
-                 t.flight->result_buffer.size(), t.flight->result);
+    if constexpr (Lane::Completion::proves_landing)
+      link.receive(lane.tag(e.identity(t.id, MessageKind::result)), t.flight->result_buffer.data(),
+                   t.flight->result_buffer.size(), t.flight->result);
 
+    t.placed = static_cast<bool>(e.reach);
+    t.places.clear();
+    t.placed_until = 0;
     t.packer.emplace(std::span<RemoteSpan const>(t.plan.destinations));
     t.descriptor_segments = 0;
     std::array<std::byte, wire::frame_bytes_max> frame;
@@ -101,6 +105,7 @@ struct SendPipeline {
     control.slice_bytes = slice;
     control.ordered = t.plan.ordered;
     control.last_segment = t.packer->done();
+    control.placed = t.placed;
     control.segment = std::span<std::byte const>(segment).first(n);
     if (!link.control(wire::encode(control, frame))) t.link_lost = true;
     lane.record(Stage::control_sent, t.id);
@@ -130,7 +135,9 @@ struct SendPipeline {
     if (!stale) {
       auto const& op = t.flight->ready;
       auto const ready = decode_reply(op, t.flight->ready_buffer, wire::decode_ready);
-      if (!ready || ready->header != expected(t, MessageKind::ready))
+      bool const ours = !Lane::Types::guards_identities ||
+                        (ready && ready->header == expected(t, MessageKind::ready));
+      if (!ready || !ours)
         throw Error(Reason::integrity, "READY does not belong to this transfer: " + describe(op));
       stale = ready->stale_generation;
       if (!stale && ready->reason != Reason::none) {
@@ -155,12 +162,14 @@ struct SendPipeline {
   static bool source_is_ready(Lane& lane, Send& t) {
     CopyState const s = lane.copies().source_ready(t.source_ready);
     if (s == CopyState::failed)
-      throw Error(Reason::copy_failed, "the source-ready event reports an error");
+      throw Error(Reason::copy_failed,
+                  "the source-ready event reports an error: " + lane.copies().why());
     return s == CopyState::done;
   }
 
   /// Moves every chunk under way one step on and starts new ones while there is room and staging.
-  /// Chunk i is gathered while i-1 is on the wire. Returns whether a gather is still running.
+  /// Chunk i is gathered while i-1 is on the wire. Returns whether a gather is still running, or
+  /// waits for room in the copy engine: neither wakes, so the lane polls.
   static bool pump(Lane& lane, Send& t) {
     if (t.flight->result.done()) read_result(lane, t);  // too early to be good news
     bool copying = false;
@@ -168,40 +177,55 @@ struct SendPipeline {
       Slot& s = t.flight->begin()[i];
       if (s.state == State::wire && s.operation.done()) retire(lane, t, s);
       if (s.state == State::idle && t.next == t.chunks.size()) lane.give_back(s.view);
-      if (s.state == State::idle && t.next < t.chunks.size() &&
-          lane.take_view(s.view, t.fence, Use::send))
-        gather(lane, t, s);
+      if (s.state == State::idle && t.next < t.chunks.size()) {
+        if (!lane.copies().has_room())
+          copying = true;
+        else if (std::byte* const to = destination(lane, t, s))
+          gather(lane, t, s, to);
+      }
       if (s.state == State::copying) copying |= !post_if_gathered(lane, t, s);
     }
     return copying;
   }
 
-  static void gather(Lane& lane, Send& t, Slot& s) {
+  /// Where the next chunk's payload goes: a view of ours, or the place that the receiver has given
+  /// it. Null: none yet.
+  static std::byte* destination(Lane& lane, Send& t, Slot& s) {
+    if (!t.placed)
+      return lane.take_view(s.view, t.fence, Use::send) ? s.view->data() + wire::data_header_bytes
+                                                        : nullptr;
+    if (t.places.empty()) return nullptr;
+    std::byte* const to = lane.place_at(*t.endpoint, t.places.front(), t.chunks[t.next].bytes);
+    t.places.pop_front();
+    return to;
+  }
+
+  static void gather(Lane& lane, Send& t, Slot& s, std::byte* to) {
     Chunk const& c = t.chunks[t.next];
     std::span<LocalSpan const> const spans(t.plan.sources);
     lane.record(Stage::gather_started, t.id, t.next);
-    lane.copies().gather({spans.subspan(c.first, c.count), c.skip, c.bytes},
-                         s.view->data() + wire::data_header_bytes, s.event);
+    lane.copies().gather({spans.subspan(c.first, c.count), c.skip, c.bytes}, to, s.event);
     s.chunk = t.next++;
     s.state = State::copying;
   }
 
   static bool post_if_gathered(Lane& lane, Send& t, Slot& s) {
     CopyState const copy = lane.copies().query(s.event);
-    if (copy == CopyState::failed) throw Error(Reason::copy_failed, "a gather failed");
+    if (copy == CopyState::failed)
+      throw Error(Reason::copy_failed, "a gather failed: " + lane.copies().why());
     if (copy == CopyState::pending) return false;
     lane.record(Stage::gather_done, t.id, s.chunk);
     if (++t.gathered == t.chunks.size()) t.state->release_sources();
     std::uint64_t const bytes = t.chunks[s.chunk].bytes;
-    wire::encode(
-        wire::DataHeader{t.endpoint->info.generation, t.id, ChunkIndex{s.chunk}, bytes, 0},
-        std::span<std::byte, wire::data_header_bytes>(s.view->data(), wire::data_header_bytes));
+    std::byte* const message = t.placed ? s.header.data() : s.view->data();
+    wire::encode(wire::DataHeader{t.endpoint->info.generation, t.id, ChunkIndex{s.chunk}, bytes, 0},
+                 std::span<std::byte, wire::data_header_bytes>(message, wire::data_header_bytes));
     s.operation.reset();
     s.state = State::wire;
     ++t.posted;
     t.endpoint->link->send(
-        lane.tag(t.endpoint->identity(t.id, MessageKind::data, ChunkIndex{s.chunk})),
-        s.view->data(), wire::data_header_bytes + bytes, s.operation);
+        lane.tag(t.endpoint->identity(t.id, MessageKind::data, ChunkIndex{s.chunk})), message,
+        wire::data_header_bytes + (t.placed ? 0 : bytes), s.operation);
     lane.record(Stage::data_posted, t.id, s.chunk);
     if (s.operation.done()) retire(lane, t, s);
     return true;
@@ -247,7 +271,7 @@ struct SendPipeline {
     bool const gathering =
         t.flight && std::any_of(t.flight->begin(), t.flight->end(),
                                 [](Slot const& s) { return s.state == State::copying; });
-    o.sources_quiescent = !gathering;
+    o.sources_quiescent = !gathering || !Lane::Types::retires_generations;
     if (t.flight) {
       lane.tell_peer(t, o);
       lane.sweep(t);

@@ -192,7 +192,7 @@ class BasicTransceiver {
             " of a transfer in flight, quarantine limit " +
             std::to_string(lane_.quarantine_bytes_max()) + " bytes\n";
     return text + ask<std::string>([](Lane& l) {
-                    return l.transport().explain();
+                    return l.transport().explain() + l.explain_reach();
                   }).value_or("the lane does not answer\n");
   }
   [[nodiscard]] std::vector<core::FlightEvent> flight_events() {
@@ -303,9 +303,13 @@ class BasicTransceiver {
   static Hello hello(Config const& c) {
     Hello h;
     h.name = c.name;
-    std::random_device random;
-    auto draw = [&] { return std::uint64_t{random()} << 32 | random(); };
-    h.incarnation = {draw(), draw()};
+    if constexpr (requires { c.transport.draw_incarnation(); }) {
+      h.incarnation = c.transport.draw_incarnation();  // a simulated node: it follows from the seed
+    } else {
+      std::random_device random;
+      auto draw = [&] { return std::uint64_t{random()} << 32 | random(); };
+      h.incarnation = {draw(), draw()};
+    }
     h.policies = std::string(G::name);
     h.layout = c.layout;
     h.slice_bytes = S::Slicing::slice_bytes(c.staging.buffer_bytes);

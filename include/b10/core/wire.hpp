@@ -33,7 +33,7 @@ namespace b10::wire {
   detail::put_bool(w, m.ordered);
   w.put(m.digest);
   detail::put_bool(w, m.last_segment);
-  w.put(std::uint8_t{0});
+  detail::put_bool(w, m.placed);
   w.put(m.segment);
   return detail::finish(w, out);
 }
@@ -58,6 +58,18 @@ namespace b10::wire {
   detail::put_header(w, m.header, MessageKind::abort);
   w.put(to_integer(m.reason));
   detail::put_text(w, m.text);
+  return detail::finish(w, out);
+}
+
+[[nodiscard]] inline std::span<std::byte const> encode(Places const& m,
+                                                       std::span<std::byte> out) noexcept {
+  out = out.first(std::min(out.size(), frame_bytes_max));
+  if (m.list.empty() || m.list.size() > places_max) return {};
+  ByteWriter w(out);
+  detail::put_header(w, m.header, MessageKind::places);
+  w.put(m.first);
+  w.put(static_cast<std::uint32_t>(m.list.size()));
+  for (std::uint64_t const place : m.list) w.put(place);
   return detail::finish(w, out);
 }
 
@@ -125,7 +137,7 @@ inline void encode(DataHeader const& m, std::span<std::byte, data_header_bytes> 
   m.ordered = detail::take_bool(in, good);
   m.digest = in.take<std::uint8_t>();
   m.last_segment = detail::take_bool(in, good);
-  good &= in.take<std::uint8_t>() == 0;
+  m.placed = detail::take_bool(in, good);
   m.segment = in.take_bytes(in.left());
   good &= m.header.kind == MessageKind::control && m.remaining.ns >= 0;
   if (!good || !in.done()) return std::nullopt;
@@ -156,6 +168,20 @@ inline void encode(DataHeader const& m, std::span<std::byte, data_header_bytes> 
   m.reason = detail::take_reason(in, good);
   m.text = detail::take_text(in, good);
   good &= m.header.kind == MessageKind::abort;
+  if (!good || !in.done()) return std::nullopt;
+  return m;
+}
+
+[[nodiscard]] inline std::optional<Places> decode_places(
+    std::span<std::byte const> frame) noexcept {
+  ByteReader in(frame);
+  bool good = true;
+  Places m;
+  m.header = detail::take_header(in, frame_bytes_max, good);
+  m.first = in.take<std::uint32_t>();
+  m.count = in.take<std::uint32_t>();
+  good &= m.header.kind == MessageKind::places && m.count >= 1 && m.count <= places_max;
+  for (std::uint32_t i = 0; good && i < m.count; ++i) m.decoded[i] = in.take<std::uint64_t>();
   if (!good || !in.done()) return std::nullopt;
   return m;
 }

@@ -96,7 +96,6 @@ class BlockPool {
     if (!book_) return;  // moved from
     refiller_->stop();
     for (auto* block : book_->free) refiller_->free(block);
-    for (auto* block : book_->abandoned) refiller_->free(block);
     if (book_->leased + book_->quarantined == 0) return;
     assert(false && "a staging pool was destroyed before its views");
     book_->abandoned.clear();  // keeps its capacity: late views end up there
@@ -130,8 +129,8 @@ class BlockPool {
   }
   /// Back into circulation as it is: for policy sets that show why one must not.
   void recycle(Quarantined&& held) noexcept { put_back(take(held)); }
-  /// Nobody can say when it will be quiet: stays mapped until the pool dies, and is never leased
-  /// again.
+  /// Nobody can say when it will be quiet: stays mapped for the life of the process, because a copy
+  /// engine may outlive the pool, and is never leased again.
   void abandon(Quarantined&& held) noexcept {
     if (auto* const block = take(held)) book_->abandoned.push_back(block);
   }

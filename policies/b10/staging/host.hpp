@@ -41,17 +41,17 @@ class Host {
     Refill refill = Refill::background;
     Prefault prefault = Prefault::at_start;
     PageLock page_lock = PageLock::try_;
-    Engine copies{};  ///< moved in
+    typename Engine::Options copies{};
   };
 
   /// Throws Error{invalid_request}: sizes of zero, more than physical memory, too many slices;
   /// Error{refused}: the system gives or locks no more memory.
-  explicit Host(Options options)
-      : copies_(std::move(options.copies)),
-        pool_({.buffer_bytes = options.buffer_bytes,
+  explicit Host(Options const& options)
+      : pool_({.buffer_bytes = options.buffer_bytes,
                .buffers = options.buffers,
                .slice_bytes = SlicingPolicy::slice_bytes(options.buffer_bytes)},
-              options.refill, {.prefault = options.prefault, .page_lock = options.page_lock}) {}
+              options.refill, {.prefault = options.prefault, .page_lock = options.page_lock}),
+        copies_(options.copies, pool_.slice_bytes()) {}
 
   [[nodiscard]] std::optional<View> try_acquire(Use use) noexcept { return pool_.try_acquire(use); }
   void release(View&& view) noexcept { pool_.release(std::move(view)); }
@@ -71,8 +71,8 @@ class Host {
   [[nodiscard]] std::uint64_t refill_failures() const noexcept { return pool_.refill_failures(); }
 
  private:
-  Engine copies_;
   Pool pool_;
+  Engine copies_;  // ends before the memory that its copies touch
 };
 
 static_assert(Staging<Host<>>, "staging::Host must model b10::Staging");
