@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cpus.hpp"
 #include "report.hpp"
 #include "write_peers.hpp"
 
@@ -22,15 +21,15 @@ using transport::ucx::Wire;
 constexpr char const* usage =
     "write_bench [--quick] [--sweep] [--out DIR] [--wire tcp|shared_memory] [--workload NAME]\n"
     "            [--divisor N] [--slice KIB]... [--depth N]... [--repeats N] [--latency-only]\n"
-    "            [--copies own|caller]\n";
+    "            [--payload ucx|shared]\n";
 
 struct Arguments {
   bool quick = false;  ///< a small transfer of everything, once: does it run, are the bytes right
   bool latency = true;
   bool throughput = true;
+  std::vector<bool> shares{false, true};  ///< payloads by UCX; written into the peer's staging
   std::string out{};
   std::vector<Wire> wires{Wire::tcp, Wire::shared_memory};
-  std::vector<copy::CopyThread> copies{copy::CopyThread::caller, copy::CopyThread::own};
   std::vector<Workload> loads{scaled(workloads()[1], 4), workloads()[6], scaled(workloads()[5], 8),
                               workloads()[0]};
   std::vector<std::uint64_t> slices{256u << 10, 4u << 20};
@@ -71,8 +70,8 @@ Arguments parse(int argc, char** argv) {
       a.out = value();
     } else if (key == "--wire") {
       a.wires = {value() == "tcp" ? Wire::tcp : Wire::shared_memory};
-    } else if (key == "--copies") {
-      a.copies = {value() == "own" ? copy::CopyThread::own : copy::CopyThread::caller};
+    } else if (key == "--payload") {
+      a.shares = {value() == "shared"};
     } else if (key == "--workload") {
       load = value();
     } else if (key == "--divisor") {
@@ -160,7 +159,7 @@ class Sink {
 };
 
 constexpr char const* throughput_head =
-    "| wire | copies | workload | MiB | spans | slice KiB | depth | B10 GB/s | raw | B10/raw "
+    "| wire | payload | workload | MiB | spans | slice KiB | depth | B10 GB/s | raw | B10/raw "
     "(spread) | by "
     "hand | "
     "B10/by hand | wire only | hot raw | wire only/hot (spread) | ready us | data us | result us "
@@ -173,9 +172,7 @@ constexpr char const* latency_head =
 
 double us(Duration d) { return static_cast<double>(d.ns) * 1e-3; }
 
-char const* copies_of(Setup const& setup) {
-  return setup.copies == copy::CopyThread::own ? "own thread" : "lane";
-}
+char const* payload_of(Setup const& setup) { return setup.share ? "shared staging" : "UCX"; }
 
 void report_throughput(Sink& sink, Setup const& setup, Command const& c, Measurement const& m) {
   double const bytes = static_cast<double>(setup.workload.bytes());
@@ -191,21 +188,21 @@ void report_throughput(Sink& sink, Setup const& setup, Command const& c, Measure
       format(
           "| %s | %s | %s | %.1f | %zu | %llu | %u | %.2f | %.2f | **%.2f** (%.2f..%.2f) | %.2f | "
           "**%.2f** | %.2f | %.2f | **%.2f** (%.2f..%.2f) | %.0f | %.0f | %.0f |",
-          wire, copies_of(setup), setup.workload.name.c_str(), bytes / 1048576,
+          wire, payload_of(setup), setup.workload.name.c_str(), bytes / 1048576,
           setup.workload.spans(), static_cast<unsigned long long>(c.slice >> 10), c.depth,
           speed(How::b10), speed(How::raw), raw.median, raw.min, raw.max, speed(How::by_hand),
           hand.median, speed(How::wire_only), speed(How::raw_hot), lane.median, lane.min, lane.max,
           us(m.stages.ready), us(m.stages.data), us(m.stages.result)));
   sink.line(
       'J',
-      format("{\"kind\": \"throughput\", \"wire\": \"%s\", \"copies\": \"%s\", \"workload\": "
+      format("{\"kind\": \"throughput\", \"wire\": \"%s\", \"payload\": \"%s\", \"workload\": "
              "\"%s\", \"bytes\": %.0f, "
              "\"spans\": %zu, \"slice\": %llu, \"depth\": %u, \"repeats\": %zu, "
              "\"b10_gb_s\": %.4f, \"raw_gb_s\": %.4f, \"by_hand_gb_s\": %.4f, "
              "\"wire_only_gb_s\": %.4f, \"hot_gb_s\": %.4f, \"p1\": %.4f, \"p1_min\": %.4f, "
              "\"p1_max\": %.4f, \"to_by_hand\": %.4f, \"lane_p1\": %.4f, \"lane_p1_min\": %.4f, "
              "\"lane_p1_max\": %.4f}",
-             wire, copies_of(setup), setup.workload.name.c_str(), bytes, setup.workload.spans(),
+             wire, payload_of(setup), setup.workload.name.c_str(), bytes, setup.workload.spans(),
              static_cast<unsigned long long>(c.slice), c.depth, m.seconds[0].size(),
              speed(How::b10), speed(How::raw), speed(How::by_hand), speed(How::wire_only),
              speed(How::raw_hot), raw.median, raw.min, raw.max, hand.median, lane.median, lane.min,
@@ -230,17 +227,10 @@ void report_latency(Sink& sink, Setup const& setup, Command const& c, Measuremen
              to_string(setup.wire), mode, b10.size(), p50, p99, base, p50 / base));
 }
 
-/// One CPU, as run_pair() gives it, is not enough for a process whose copies have their own thread.
-void spread_out(Setup const& setup, std::size_t process) {
-  if (setup.copies == copy::CopyThread::own) pin(default_cpus()[process]);
-}
-
-bool run_throughput(Arguments const& a, Wire wire, copy::CopyThread copies, Workload const& w,
-                    std::FILE* file) {
-  Setup const setup{w, 4, wire, copies};
+bool run_throughput(Arguments const& a, Wire wire, bool share, Workload const& w, std::FILE* file) {
+  Setup const setup{w, 4, wire, share};
   return run_pair(
       [&](Side side) {
-        spread_out(setup, 0);
         Sender sender(side, setup);
         Sink sink(file);
         for (auto const slice : a.slices) {
@@ -254,14 +244,11 @@ bool run_throughput(Arguments const& a, Wire wire, copy::CopyThread copies, Work
           }
         }
       },
-      [&](Side side) {
-        spread_out(setup, 1);
-        Receiver(side, setup).serve();
-      });
+      [&](Side side) { Receiver(side, setup).serve(); });
 }
 
 bool run_latency(Arguments const& a, Wire wire, std::FILE* file) {
-  Setup const setup{{"one block", {{1, 1, 65'536}}}, 256, wire, copy::CopyThread::automatic};
+  Setup const setup{{"one block", {{1, 1, 65'536}}}, 256, wire, false};
   return run_pair(
       [&](Side side) {
         Sender sender(side, setup);
@@ -299,9 +286,9 @@ int main(int argc, char** argv) {
   Sink sink(file);
   if (a.throughput) sink.line('T', throughput_head);
   for (auto const wire : a.wires) {
-    for (auto const copies : a.copies) {
+    for (bool const share : a.shares) {
       for (auto const& w : a.loads)
-        good = a.throughput && good ? run_throughput(a, wire, copies, w, file) : good;
+        good = a.throughput && good ? run_throughput(a, wire, share, w, file) : good;
     }
   }
   if (a.latency) {

@@ -28,31 +28,30 @@
 
 namespace b10::bench {
 
-/// copy::Threaded with a switch. Off, copies end at once and move nothing: what is left is what a
+/// copy::Memcpy with a switch. Off, copies end at once and move nothing: what is left is what a
 /// lane costs whose copies are done by somebody else's DMA.
-struct Switched : copy::Threaded {
-  static constexpr std::string_view name = "copy::Threaded (switched)";
-  struct Options : copy::Threaded::Options {
+struct Switched : copy::Memcpy {
+  static constexpr std::string_view name = "copy::Memcpy (switched)";
+  struct Options {
     std::atomic<bool> const* off = nullptr;
   };
 
-  Switched(Options const& o, std::uint64_t slice) : copy::Threaded(o, slice), off_(o.off) {}
-  void gather(SpanRun from, std::byte* to, Event& e) {
-    if (off_ && *off_) return void(e = {});
-    copy::Threaded::gather(from, to, e);
+  Switched(Options const& o, std::uint64_t) : off_(o.off) {}
+  void gather(SpanRun from, std::byte* to, Event& e) const {
+    if (!off_ || !*off_) copy::Memcpy::gather(from, to, e);
   }
-  void scatter(std::byte const* from, SpanRun to, Event& e) {
-    if (off_ && *off_) return void(e = {});
-    copy::Threaded::scatter(from, to, e);
+  void scatter(std::byte const* from, SpanRun to, Event& e) const {
+    if (!off_ || !*off_) copy::Memcpy::scatter(from, to, e);
   }
 
  private:
   std::atomic<bool> const* off_;
 };
 
-/// The reference with slices and depth set at run time: Options::buffer_bytes bounds the one,
-/// Config::max_in_flight_ops the other.
-using Node = Transceiver<staging::Host<slicing::Pipelined<std::uint64_t{64} << 20, 64>, Switched>>;
+/// Slices and depth are set at run time: Options::buffer_bytes bounds the one,
+/// Config::max_in_flight_ops the other. Options::share says whether payloads go over the wire.
+using Node =
+    Transceiver<staging::SharedHost<slicing::Pipelined<std::uint64_t{64} << 20, 64>, Switched>>;
 
 enum class How : std::uint8_t {
   b10,
@@ -69,7 +68,7 @@ struct Setup {
   Workload workload;
   std::size_t sets;
   transport::ucx::Wire wire;
-  copy::CopyThread copies;  ///< who does B10's copies
+  bool share;  ///< payloads written into the receiver's staging, not sent
 };
 
 enum class Order : std::uint8_t { open, arm, check, close, quit };
@@ -127,7 +126,7 @@ class Peer {
     config.name = std::move(name);
     config.staging.buffer_bytes = c.slice;
     config.staging.buffers = 2 * c.depth;
-    config.staging.copies.thread = setup_.copies;
+    config.staging.share = setup_.share;
     config.staging.copies.off = &copies_off_;
     config.transport.key = "a key for measuring only";
     config.transport.wire = setup_.wire;

@@ -1,5 +1,4 @@
 #include <b10/copy/memcpy.hpp>
-#include <b10/copy/threaded.hpp>
 
 #include <algorithm>
 #include <array>
@@ -21,57 +20,6 @@ TEST_CASE("Memcpy obeys the copy engine laws", "[copy]") {
 TEST_CASE("the Held engine of the tests obeys the copy engine laws", "[copy]") {
   laws::copy_engine(support::host_copies<copy::Held>(
       {}, [](copy::Held& engine, auto&) { engine.control()->release_all(); }));
-}
-
-namespace {
-
-/// Lets a copy end that some other thread does.
-void wait_for(copy::Threaded& engine, copy::Threaded::Event& event) {
-  while (engine.query(event) == CopyState::pending) std::this_thread::yield();
-}
-
-}  // namespace
-
-TEST_CASE("Threaded obeys the copy engine laws, on its own thread and on the caller's", "[copy]") {
-  for (auto const thread : {copy::CopyThread::own, copy::CopyThread::caller}) {
-    copy::Threaded::Options const options{.thread = thread, .inline_bytes_max = 0};
-    laws::copy_engine(support::host_copies<copy::Threaded>(options, wait_for));
-  }
-}
-
-TEST_CASE("Threaded has room for as many copies as it has slots, and again once they have ended",
-          "[copy]") {
-  constexpr std::size_t bytes = 4096;
-  copy::Threaded engine({.thread = copy::CopyThread::own, .inline_bytes_max = 0}, bytes);
-  std::vector<std::byte> from(bytes, std::byte{7});
-  std::vector<std::byte> to(bytes * copy::CopyWorker::slots);
-  std::vector<LocalSpan> const source{{from.data(), bytes}};
-  CHECK(engine.has_room());
-  for (int round = 0; round < 20; ++round) {
-    std::fill(to.begin(), to.end(), std::byte{0});
-    copy::Threaded::Event last;
-    std::size_t started = 0;
-    for (; started < copy::CopyWorker::slots && engine.has_room(); ++started)
-      engine.gather({source, 0, bytes}, to.data() + started * bytes, last);
-    CHECK(started == copy::CopyWorker::slots);
-    wait_for(engine, last);
-    CHECK(engine.has_room());
-    CHECK(std::count(to.begin(), to.end(), std::byte{7}) == static_cast<long>(to.size()));
-  }
-}
-
-TEST_CASE("what a Threaded engine was given is copied before the engine ends", "[copy]") {
-  constexpr std::size_t bytes = 1 << 20;
-  std::vector<std::byte> from(bytes, std::byte{7});
-  std::vector<std::byte> to(8 * bytes);
-  std::vector<LocalSpan> const source{{from.data(), bytes}};
-  {
-    copy::Threaded engine({.thread = copy::CopyThread::own}, bytes);
-    copy::Threaded::Event event;
-    for (std::size_t i = 0; i < 8; ++i)
-      engine.gather({source, 0, bytes}, to.data() + i * bytes, event);
-  }
-  CHECK(std::count(to.begin(), to.end(), std::byte{7}) == static_cast<long>(to.size()));
 }
 
 TEST_CASE("Memcpy names the device it cannot copy and what to use", "[copy]") {

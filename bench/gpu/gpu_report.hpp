@@ -93,7 +93,7 @@ struct Measurement {
 
 /// Who copies, and into what staging if not the reference's.
 [[nodiscard]] inline std::string engine_of(Setup const& setup, Command const& c) {
-  if (setup.staging == StagingKind::device) return "Peer, device staging";
+  if (setup.staging == StagingKind::device) return "Peer, device";
   if (setup.staging == StagingKind::shared) return std::string(to_string(c.engine)) + ", shared";
   return to_string(c.engine);
 }

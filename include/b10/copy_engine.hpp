@@ -110,7 +110,7 @@ concept SaysWhetherCopiesEndInline =
 /// pending both sides may still be touched; a copy that cannot start throws b10::Error{copy_failed}
 /// having touched nothing; a default SourceReady is ready at once; after has_room() says true the
 /// next copy starts without waiting; an engine with no copy under way has room. One thread per
-/// engine. Models: copy::Memcpy, copy::Threaded (host memory); copy::Staged, copy::Direct,
+/// engine. Models: copy::Memcpy (host memory); copy::Staged, copy::Direct,
 /// copy::CopyEngineBatch (with b10::cuda).
 template <class E>
 concept CopyEngine = Policy<E> && req::IsMadeFromOptions<E> && req::HasEvents<E> &&

@@ -9,7 +9,6 @@
 #include <b10/completion/copy_event.hpp>
 #include <b10/copy/fake.hpp>
 #include <b10/copy/memcpy.hpp>
-#include <b10/copy/threaded.hpp>
 #include <b10/core/transceiver.hpp>
 #include <b10/quarantine/ttl.hpp>
 #include <b10/slicing/chunked.hpp>
@@ -79,8 +78,10 @@ class Transceiver : public BasicTransceiver<StagingPolicy, Tags, CompletionPolic
 };
 
 #ifdef B10_WITH_UCX
-/// The reference without a GPU: KV in host memory.
-using HostTransceiver = Transceiver<staging::Host<>>;
+/// The reference without a GPU: KV in host memory. Between processes of one host payloads are
+/// written straight into the receiver's staging; between hosts, or with Options::share off, UCX
+/// carries them.
+using HostTransceiver = Transceiver<staging::SharedHost<>>;
 #endif
 
 }  // namespace b10

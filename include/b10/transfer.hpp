@@ -94,6 +94,7 @@ class TransferState {
     if (!drive)
       return changed_.wait_for(lock, std::chrono::nanoseconds(limit.ns),
                                [&] { return done(*this); });
+    if (done(*this)) return true;  // without a look at the clock
     auto const until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit.ns);
     while (!done(*this)) {
       lock.unlock();

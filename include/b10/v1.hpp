@@ -20,9 +20,8 @@ template <class StagingPolicy = staging::Host<slicing::Whole>,
           class TransportPolicy = transport::Ucx>
   requires req::StagingIsLinked<StagingPolicy> && req::TransportIsLinked<TransportPolicy> &&
            Staging<StagingPolicy> && Quarantine<QuarantinePolicy> && Transport<TransportPolicy>
-class Transceiver
-    : public BasicTransceiver<StagingPolicy, tag::Low12, completion::SendComplete, QuarantinePolicy,
-                              TransportPolicy> {
+class Transceiver : public BasicTransceiver<StagingPolicy, tag::Low12, completion::SendComplete,
+                                            QuarantinePolicy, TransportPolicy> {
   static_assert(!QuarantinePolicy::holds_identities, "a v1 set holds no identities");
   using BasicTransceiver<StagingPolicy, tag::Low12, completion::SendComplete, QuarantinePolicy,
                          TransportPolicy>::BasicTransceiver;

@@ -138,9 +138,9 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
     std::string text;
     if constexpr (Base::views_reachable) {
       for (auto& [id, e] : links_.endpoints())
-        text += "payloads for \"" + e->info.remote.name + "\": " +
-                (e->reach ? "written into its staging from here\n"
-                          : "by the transport, because " + e->reach.why + "\n");
+        text += "\n  payloads for " + e->info.remote.name + ": " +
+                (e->reach ? "written into its staging from here"
+                          : "by the transport, because " + e->reach.why);
     }
     return text;
   }

@@ -124,8 +124,20 @@ class LaneServices {
       p.waiting.push_back(&t.fence);
     return false;
   }
-  [[nodiscard]] TransferId next_transfer_id(PeerId peer, RequestId request) noexcept {
-    if constexpr (!Types::guards_identities) return TransferId{to_integer(request)};  // as v1 does
+  /// Gives the transfer its name, which it keeps over attempts, so that the receiver knows it
+  /// again. Another incarnation of the peer makes another pair, where that name may be the other
+  /// side's.
+  void name_transfer(Send& t) noexcept {
+    if constexpr (!Types::guards_identities) {
+      t.id = TransferId{to_integer(t.request)};  // as v1 does
+    } else {
+      auto const& incarnation = t.endpoint->info.remote.incarnation;
+      if (t.id == TransferId{} || t.named_for != incarnation)
+        t.id = next_transfer_id(t.endpoint->peer);
+      t.named_for = incarnation;
+    }
+  }
+  [[nodiscard]] TransferId next_transfer_id(PeerId peer) noexcept {
     auto& p = *links_.peer(peer);
     auto const& mine = hello_.incarnation;
     bool const lower = mine.high != p.incarnation.high ? mine.high < p.incarnation.high

@@ -28,15 +28,22 @@ struct PenContext {
 /// same.
 inline constexpr Duration drain_limit = seconds(1);
 
-/// Takes note of local copies that have ended since their transfer failed.
+/// Takes note of local copies that have ended since their transfer failed. Its sources are quiet
+/// only when all of its gathers have ended.
 template <class S, class T, class Context>
 void collect_copies(Endpoint<S, T>& e, Context const& c) {
-  std::erase_if(e.remains.copies, [&](PendingCopy<S>& copy) {
+  std::vector<std::shared_ptr<TransferState>> gathered;
+  auto& copies = e.remains.copies;
+  std::erase_if(copies, [&](PendingCopy<S>& copy) {
     if (c.lane.copies().query(copy.event) == CopyState::pending) return false;
     if (copy.grant) c.lane.end_copy(*copy.grant);
-    if (copy.sources) copy.sources->release_sources();
+    if (copy.sources) gathered.push_back(std::move(copy.sources));
     return true;
   });
+  for (auto const& sources : gathered)
+    if (std::none_of(copies.begin(), copies.end(),
+                     [&](auto const& copy) { return copy.sources == sources; }))
+      sources->release_sources();
 }
 
 /// Ends the worker, and only then gives up the memory it could have touched.

@@ -37,7 +37,8 @@ struct Send {
   Instant deadline{};
 
   Endpoint* endpoint = nullptr;
-  TransferId id{};  ///< 0 until the first attempt; kept over attempts
+  TransferId id{};          ///< 0 until the first attempt; kept over attempts
+  Incarnation named_for{};  ///< of the peer, that `id` was drawn for
   Attempt attempt{};
   bool link_lost = false;  ///< before any DATA: reason for one more attempt, not for failure
   bool admitted = false;

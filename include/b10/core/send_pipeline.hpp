@@ -69,7 +69,7 @@ struct SendPipeline {
   /// Names the transfer, reserves its tags, posts the receives for READY and RESULT, sends CONTROL.
   static void begin_attempt(Lane& lane, Send& t) {
     auto& e = *t.endpoint;
-    if (t.id == TransferId{}) t.id = lane.next_transfer_id(e.peer, t.request);
+    lane.name_transfer(t);
     std::uint64_t const slice = lane.slice_bytes(e);
     t.chunks = cut(std::span<LocalSpan const>(t.plan.sources), slice);
     t.window = std::min<std::size_t>(t.plan.ordered ? 1 : lane.depth(), t.chunks.size());

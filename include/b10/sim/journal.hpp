@@ -51,11 +51,11 @@ enum class What : std::uint8_t {
   clock_jumped,
 };
 inline constexpr std::string_view what_names[] = {
-    "connect posted", "link up",        "link down",       "posted",          "arrived",
-    "unexpected",     "matched",        "landing",         "landed",          "late write",
-    "receive posted", "gather started", "gather moving",   "gather ended",    "scatter started",
-    "scatter moving", "scatter ended",  "message fault",   "copy fault",      "stopped",
-    "resumed",        "killed",         "cut",             "clock jumped"};
+    "connect posted", "link up",        "link down",     "posted",       "arrived",
+    "unexpected",     "matched",        "landing",       "landed",       "late write",
+    "receive posted", "gather started", "gather moving", "gather ended", "scatter started",
+    "scatter moving", "scatter ended",  "message fault", "copy fault",   "stopped",
+    "resumed",        "killed",         "cut",           "clock jumped"};
 inline constexpr std::size_t what_count = std::size(what_names);
 static_assert(what_count == static_cast<std::size_t>(What::clock_jumped) + 1);
 

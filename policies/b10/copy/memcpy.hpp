@@ -12,9 +12,9 @@
 namespace b10::copy {
 
 /// Copies host memory on the calling thread: a copy has ended when gather or scatter returns. Use
-/// it where KV lives in host memory and no core is to spare, or where copies must end in order
-/// (tests, manual mode); copy::Threaded is faster where one is. For KV on a GPU use a CUDA engine.
-/// Stateless. A span of any device is refused with Error{copy_failed} before a byte is touched.
+/// it where KV lives in host memory. (A copy thread beside the lane's was tried and was slower,
+/// bench/results/p1-write.md.) For KV on a GPU use a CUDA engine. Stateless. A span of any device
+/// is refused with Error{copy_failed} before a byte is touched.
 struct Memcpy {
   static constexpr std::string_view name = "copy::Memcpy";
   static constexpr bool ends_inline = true;

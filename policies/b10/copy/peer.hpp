@@ -13,9 +13,10 @@
 namespace b10::copy {
 
 /// For staging in GPU memory: gathers with one kernel straight into a peer GPU's staging, over
-/// NVLink where there is one, and scatters with one within this GPU. The kernel holds
-/// multiprocessors only for as long as NVLink takes (a slice of 32 MiB: 85 us). A single piece goes
-/// by DMA. Memory: 16 B of pinned memory a span and slot. Else as copy::Staged.
+/// NVLink where there is one, and scatters with one within this GPU. Gathering into scratch first
+/// and sending that with a DMA was slower (273 against 362 GB/s, bench/results). A single piece, or
+/// pieces of 2 MiB and more, go by DMA. Memory: 16 B of pinned memory a span and slot. Else as
+/// copy::Staged, except that host spans are refused.
 template <class Kernels = device::Linked>
 class BasicPeer : public cuda::Engine<BasicPeer<Kernels>> {
   using Base = cuda::Engine<BasicPeer>;
@@ -33,30 +34,37 @@ class BasicPeer : public cuda::Engine<BasicPeer<Kernels>> {
   friend Base;
   using Section = cuda::Section;
 
+  static constexpr std::uint64_t long_piece_bytes = std::uint64_t{2} << 20;
+  static bool is_long(Section const& s) noexcept {
+    return s.pieces == 1 || s.bytes / s.pieces >= long_piece_bytes;
+  }
+
   static cudaStream_t last_stream(cuda::Slot const& slot, cuda::Direction direction) noexcept {
-    return (direction == cuda::Direction::gather ? slot.home->gather_kernels
+    return (direction == cuda::Direction::gather ? slot.home->gather_dma[slot.way]
                                                  : slot.home->scatter_kernels)
         .get();
   }
 
   void queue_gather(Section const& s, SpanRun from, std::byte* to, Steps& steps) noexcept {
-    auto const stream = s.home->gather_kernels.get();
-    if (s.pieces > 1) {
+    auto const stream = s.home->gather_dma[s.slot->way].get();
+    if (!is_long(s)) {
       (void)steps(Kernels::gather(s.layout, to, device::Reach::scratch, stream));
       return;
     }
-    Base::for_each_piece(s, from, [&](std::byte const* address, std::uint64_t, std::uint64_t n) {
-      (void)steps(cudaMemcpyAsync(to, address, n, cudaMemcpyDefault, stream));
+    Base::for_each_piece(s, from, [&](std::byte const* address, std::uint64_t at, std::uint64_t n) {
+      (void)(steps.error() == cudaSuccess &&
+             steps(cudaMemcpyAsync(to + at, address, n, cudaMemcpyDefault, stream)));
     });
   }
   void queue_scatter(std::byte const* from, Section const& s, SpanRun to, Steps& steps) noexcept {
     auto const stream = s.home->scatter_kernels.get();
-    if (s.pieces > 1) {
+    if (!is_long(s)) {
       (void)steps(Kernels::scatter(from, s.layout, device::Reach::scratch, stream));
       return;
     }
-    Base::for_each_piece(s, to, [&](std::byte* address, std::uint64_t, std::uint64_t n) {
-      (void)steps(cudaMemcpyAsync(address, from, n, cudaMemcpyDefault, stream));
+    Base::for_each_piece(s, to, [&](std::byte* address, std::uint64_t at, std::uint64_t n) {
+      (void)(steps.error() == cudaSuccess &&
+             steps(cudaMemcpyAsync(address, from + at, n, cudaMemcpyDefault, stream)));
     });
   }
 };

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <b10/copy/threaded.hpp>
+#include <b10/copy/memcpy.hpp>
 #include <b10/shared_views.hpp>
 #include <b10/slicing/pipelined.hpp>
 #include <b10/staging.hpp>
@@ -76,7 +76,7 @@ class SharedReach {
 /// CPU, CudaPinning for CUDA engines. Memory held: as staging::Host, and address space for `lives`
 /// times as much. One thread for all calls.
 template <b10::Slicing SlicingPolicy = slicing::Pipelined<(256u << 10), 4>,
-          b10::CopyEngine Engine = copy::Threaded, class Pinning = NoPinning>
+          b10::CopyEngine Engine = copy::Memcpy, class Pinning = NoPinning>
 class SharedHost {
   using Pool = BlockPool<SharedMemory<Pinning>>;
 

@@ -17,9 +17,9 @@
 namespace b10::transport {
 
 /// A seeded network in one process, on one thread, with a clock that moves when it is told to: one
-/// seed is one run, event by event. It models what UCX really does rather than a polite network, and
-/// takes faults of every kind; see sim::Network. Use it to test what stands on B10, a scheduler for
-/// example, against loss, delay, hung and dying peers, in virtual time. Nodes must be in manual
+/// seed is one run, event by event. It models what UCX really does rather than a polite network,
+/// and takes faults of every kind; see sim::Network. Use it to test what stands on B10, a scheduler
+/// for example, against loss, delay, hung and dying peers, in virtual time. Nodes must be in manual
 /// progress. What a node is told waits for its progress(); bytes land by themselves, as RDMA does.
 class Sim {
  public:
@@ -73,7 +73,8 @@ class Sim {
       tell(handler, sim::Item(inbox[node_->told++]));
     node_->inbox.clear();
     node_->told = 0;
-    if (events == 0 && network_->options().clock == sim::Clock::by_progress && !network_->any_news())
+    if (events == 0 && network_->options().clock == sim::Clock::by_progress &&
+        !network_->any_news())
       network_->timeline->step();
     return events;
   }

@@ -184,8 +184,8 @@ class Landing : public Timeline::Client {
       Message& m = messages_[i];
       if (m.state == Message::State::free || m.to != &e) continue;
       m.to = nullptr;
-      bool const comes = m.state == Message::State::flying ||
-                         (m.state == Message::State::landing && !m.frozen);
+      bool const comes =
+          m.state == Message::State::flying || (m.state == Message::State::landing && !m.frozen);
       if (!comes) vanish(i);
     }
     e.posted.clear();

@@ -29,7 +29,9 @@ class Link {
   [[nodiscard]] End& end() noexcept { return *end_; }
   [[nodiscard]] LinkId id() const noexcept { return end_->id; }
 
-  bool control(std::span<std::byte const> frame) noexcept { return network_->control(*end_, frame); }
+  bool control(std::span<std::byte const> frame) noexcept {
+    return network_->control(*end_, frame);
+  }
   void send(Tag tag, std::byte const* data, std::uint64_t bytes, Operation& op) noexcept {
     network_->send(*end_, tag, data, bytes, op);
   }

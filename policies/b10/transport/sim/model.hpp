@@ -59,12 +59,12 @@ struct Message {
   Tag tag{};
   std::uint64_t bytes = 0;
   std::uint64_t written = 0;
-  std::uint32_t pieces = 1;            ///< still to come
-  std::byte const* data = nullptr;     ///< rendezvous: the sender's buffer; null once it is gone
-  std::vector<std::byte> copy{};       ///< eager, or changed by a fault
-  Operation* send = nullptr;           ///< rendezvous: ends when the message has landed
-  End* from = nullptr;                 ///< null once that end is gone
-  End* to = nullptr;                   ///< null once that end is gone
+  std::uint32_t pieces = 1;         ///< still to come
+  std::byte const* data = nullptr;  ///< rendezvous: the sender's buffer; null once it is gone
+  std::vector<std::byte> copy{};    ///< eager, or changed by a fault
+  Operation* send = nullptr;        ///< rendezvous: ends when the message has landed
+  End* from = nullptr;              ///< null once that end is gone
+  End* to = nullptr;                ///< null once that end is gone
   NodeId from_node{}, to_node{};
   std::optional<Name> name{};
   PostedReceive receive{};
@@ -115,12 +115,13 @@ struct End {
   LinkId id{};
   Node* node = nullptr;
   Node* remote = nullptr;
-  End* peer = nullptr;          ///< null until both have joined, and once the other end is gone
+  End* peer = nullptr;  ///< null until both have joined, and once the other end is gone
   bool joined = false;
   bool retired = false;
-  bool broken = false;          ///< nothing can be posted any more
-  bool down_coming = false;     ///< the notice is on its way or has been given
-  bool peer_told = false;       ///< that this end has left
+  bool broken = false;       ///< nothing can be posted any more
+  bool down_coming = false;  ///< the notice is on its way
+  bool down_told = false;    ///< and has come
+  bool peer_told = false;    ///< that this end has left
   std::vector<PostedReceive> posted{};
   std::vector<std::uint32_t> unexpected{};  ///< messages, in the order of arrival
   std::vector<Unanswered> unanswered{};

@@ -50,8 +50,9 @@ class Network : public Traffic {
     note(What::resumed, n->id);
     thaw(*n);
   }
-  /// SIGKILL: nothing leaves it any more, not even a goodbye when its transceiver is destroyed. What
-  /// it was sending eagerly stays half received for ever. Another node can take its address at once.
+  /// SIGKILL: nothing leaves it any more, not even a goodbye when its transceiver is destroyed.
+  /// What it was sending eagerly stays half received for ever. Another node can take its address at
+  /// once.
   void kill_peer(std::string_view address) {
     Node* n = find(address);
     if (!n) return;
@@ -62,6 +63,7 @@ class Network : public Traffic {
     n->told = 0;
     for (End* e : n->ends) {
       leave(*e, LinkDown::lost, false);
+      e->down_told = false;  // if it was about to be
       forget_early(*e);
       forget_sender(*e, true);
       forget_receiver(*e);
@@ -151,10 +153,8 @@ class Network : public Traffic {
     if (peer->broken || peer->retired) tell_down(e, LinkDown::lost, now() + latency());
   }
   void bye(End& e) {
-    if (!e.down_coming) {
-      e.down_coming = true;
-      push_down(e, LinkDown::bye);
-    }
+    e.down_coming = true;
+    push_down(e, LinkDown::bye);
     leave(e, LinkDown::bye, false);
   }
   void retire(End& e) {
@@ -247,6 +247,7 @@ class Network : public Traffic {
     push_down(e, how);
   }
   static void push_down(End& e, LinkDown how) {
+    if (std::exchange(e.down_told, true)) return;
     Item item{Item::Type::down, {}, how};
     item.end = &e;
     e.node->inbox.push_back(item);

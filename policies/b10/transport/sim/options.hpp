@@ -30,7 +30,7 @@ struct NetworkOptions {
   LongMessages long_messages = LongMessages::rendezvous;
   std::uint32_t pieces_min = 1;  ///< a long message lands in so many pieces
   std::uint32_t pieces_max = 4;
-  Duration silence = seconds(3);    ///< a stopped node's peers think it dead after this
+  Duration silence = seconds(3);  ///< a stopped node's peers think it dead after this
   Clock clock = Clock::by_hand;
   b10::sim::Namer namer = nullptr;
   bool keep_journal = false;

@@ -89,6 +89,7 @@ class Traffic : public Landing {
     }
     e.posted.push_back(r);
   }
+
  protected:
   void join(End& e, End& peer) {
     e.peer = &peer;
@@ -162,8 +163,8 @@ class Traffic : public Landing {
     m.to_node = remote_id(e);
     m.send = op;
     m.data = op ? bytes.data() : nullptr;
-    bool const changed = rule && (rule->fault == MessageFault::truncate ||
-                                  rule->fault == MessageFault::corrupt);
+    bool const changed =
+        rule && (rule->fault == MessageFault::truncate || rule->fault == MessageFault::corrupt);
     if (m.eager || changed) m.copy.assign(bytes.begin(), bytes.end());
     if (changed) change(m.copy, *rule);
     m.bytes = changed ? m.copy.size() : bytes.size();
@@ -171,9 +172,9 @@ class Traffic : public Landing {
   }
   void launch(End& e, Early const& what, Rule const& rule) {
     if (!e.joined) return e.early.push_back(what);
-    bool const alone = rule && (rule->fault == MessageFault::reorder ||
-                                rule->fault == MessageFault::duplicate) &&
-                       what.extra > Duration{};
+    bool const alone =
+        rule && (rule->fault == MessageFault::reorder || rule->fault == MessageFault::duplicate) &&
+        what.extra > Duration{};
     fly(e, what, !alone);
   }
   void fly(End& e, Early const& what, bool in_order) {
