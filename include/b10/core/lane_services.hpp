@@ -195,13 +195,22 @@ class LaneServices {
     return 0;
   }
 
-  [[nodiscard]] std::shared_ptr<GrantRecord> permit(Receive& t) {
-    auto verdict =
-        grants_->map().check(t.endpoint->peer, t.control.request, t.unpacker.spans(), now_);
+  /// Whether spans can be permitted as they come: one grant holds for all of them. Without one they
+  /// are checked together.
+  [[nodiscard]] bool permits_in_parts(Receive const& t) const {
+    return grants_->map().granted(t.control.request);
+  }
+  /// Throws unless these spans of the transfer may be written, all under the same grant.
+  void permit(Receive& t, std::span<RemoteSpan const> spans) {
+    auto verdict = grants_->map().check(t.endpoint->peer, t.control.request, spans, now_);
     if (auto* why = std::get_if<std::string>(&verdict)) throw Error(Reason::refused, *why);
     auto& permission = std::get<MemoryMap::Permission>(verdict);
     if (permission.expires < t.fence.deadline()) t.fence.set_deadline(permission.expires);
-    return grants_->record(t.control.request, permission.grant);
+    if (!t.grant) t.grant = grants_->record(t.control.request, permission.grant);
+    if (t.grant->state != permission.grant)
+      throw Error(Reason::cancelled, "the grant of request " +
+                                         std::to_string(to_integer(t.control.request)) +
+                                         " is not the one that the transfer began under");
   }
   void end_copy(GrantRecord& grant) {
     grant.state->end_copy();

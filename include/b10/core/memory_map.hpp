@@ -50,6 +50,9 @@ class MemoryMap {
   /// still active keep their region from being removed.
   void forget(RequestId request) noexcept;
 
+  /// Whether the request has a grant of its own.
+  [[nodiscard]] bool granted(RequestId request) const { return find(request) != nullptr; }
+
   struct Permission {
     std::shared_ptr<GrantState> grant;
     Instant expires;

@@ -13,7 +13,7 @@
 
 namespace b10::wire {
 
-/// Starts every frame: magic, protocol version, kind, frame length, then these.
+/// Starts every frame: magic, protocol version, kind, frame length, then these, then a checksum.
 struct Header {
   MessageKind kind{};  ///< set by the encoder of each message, whatever is in here
   Generation generation{};

@@ -48,6 +48,29 @@ inline constexpr std::uint64_t chunks_max = 1u << 16;
                                     std::span<RemoteSpan const> destinations,
                                     std::uint64_t spans_max);
 
+/// Cuts spans into chunks as they come, by their sizes alone.
+class Cutter {
+ public:
+  /// Throws Error{invalid_request} if slice_bytes is 0.
+  explicit Cutter(std::uint64_t slice_bytes);
+
+  /// The next span. Throws Error{invalid_request} if there would be > chunks_max chunks.
+  void add(std::uint64_t bytes);
+  /// There is no further span: what is open becomes the last chunk.
+  void finish();
+  /// Those that no further span can change. In order, without gaps.
+  [[nodiscard]] std::vector<Chunk> const& chunks() const noexcept { return chunks_; }
+  [[nodiscard]] std::vector<Chunk> take() && noexcept { return std::move(chunks_); }
+
+ private:
+  void flush(Chunk next);
+
+  std::uint64_t slice_bytes_;
+  std::uint32_t spans_ = 0;
+  Chunk open_{};
+  std::vector<Chunk> chunks_{};
+};
+
 /// Greedy cut by sizes; both sides compute it from the same sizes, so it is never sent.
 ///
 /// A chunk ends before the span that would make it exceed slice_bytes, and at once when it is
@@ -111,41 +134,50 @@ inline Plan make_plan(std::span<LocalSpan const> sources, std::span<RemoteSpan c
   return plan;
 }
 
-template <class Span>
-std::vector<Chunk> cut(std::span<Span const> spans, std::uint64_t slice_bytes) {
+inline Cutter::Cutter(std::uint64_t slice_bytes) : slice_bytes_(slice_bytes) {
   if (slice_bytes == 0) {
     detail::refuse("slices of 0 B hold nothing; the slicing policy must give at least 1 B");
   }
+}
+
+inline void Cutter::flush(Chunk next) {
+  if (chunks_.size() == chunks_max) {
+    detail::refuse("more than " + std::to_string(chunks_max) + " chunks with slices of " +
+                   std::to_string(slice_bytes_) +
+                   " B; use larger slices (slicing policy, staging buffer bytes) or split "
+                   "the request");
+  }
+  chunks_.push_back(open_);
+  open_ = next;
+}
+
+inline void Cutter::add(std::uint64_t bytes) {
+  std::uint32_t const i = spans_++;
+  std::uint64_t left = bytes;
+  if (left > slice_bytes_ - open_.bytes && open_.bytes != 0) flush({.first = i});
+  ++open_.count;
+  while (left >= slice_bytes_ - open_.bytes) {
+    left -= slice_bytes_ - open_.bytes;
+    open_.bytes = slice_bytes_;
+    flush(left == 0 ? Chunk{.first = i + 1} : Chunk{.first = i, .count = 1, .skip = bytes - left});
+  }
+  open_.bytes += left;
+}
+
+inline void Cutter::finish() {
+  if (open_.count != 0) flush({});
+}
+
+template <class Span>
+std::vector<Chunk> cut(std::span<Span const> spans, std::uint64_t slice_bytes) {
+  Cutter cutter(slice_bytes);
   if (spans.size() > detail::positions_max) {
     detail::refuse(std::to_string(spans.size()) + " spans exceed the limit of " +
                    std::to_string(detail::positions_max) + "; split the request");
   }
-  std::vector<Chunk> chunks;
-  Chunk open{};
-  auto const flush = [&](Chunk next) {
-    if (chunks.size() == chunks_max) {
-      detail::refuse("more than " + std::to_string(chunks_max) + " chunks with slices of " +
-                     std::to_string(slice_bytes) +
-                     " B; use larger slices (slicing policy, staging buffer bytes) or split "
-                     "the request");
-    }
-    chunks.push_back(open);
-    open = next;
-  };
-  for (std::uint32_t i = 0; i < spans.size(); ++i) {
-    std::uint64_t left = spans[i].bytes;
-    if (left > slice_bytes - open.bytes && open.bytes != 0) flush({.first = i});
-    ++open.count;
-    while (left >= slice_bytes - open.bytes) {
-      left -= slice_bytes - open.bytes;
-      open.bytes = slice_bytes;
-      flush(left == 0 ? Chunk{.first = i + 1}
-                      : Chunk{.first = i, .count = 1, .skip = spans[i].bytes - left});
-    }
-    open.bytes += left;
-  }
-  if (open.count != 0) flush({});
-  return chunks;
+  for (Span const& span : spans) cutter.add(span.bytes);
+  cutter.finish();
+  return std::move(cutter).take();
 }
 
 }  // namespace b10::core

@@ -31,7 +31,8 @@ struct Receive {
         endpoint(&e),
         control(c),
         unpacker(c.spans, c.bytes),
-        refusal(unpacker.feed(c.segment)) {
+        refusal(unpacker.feed(c.segment)),
+        cutter(std::max<std::uint64_t>(1, c.slice_bytes)) {
     control.segment = {};  // it pointed into the frame
     last_segment = c.last_segment;
   }
@@ -43,12 +44,13 @@ struct Receive {
   std::string refusal;  ///< why the descriptors are not acceptable
   std::uint32_t segments = 0;
   bool last_segment = false;
+  Cutter cutter;          ///< of the spans that have been permitted
+  bool complete = false;  ///< all of them have, and they are what CONTROL announced
   bool superseded = false;
 
   std::vector<std::uint64_t> new_places{};  ///< of a placed transfer: to be told to the sender
   std::shared_ptr<GrantRecord> grant{};
   SpanList<LocalSpan> spans{};
-  std::vector<Chunk> chunks{};
   std::unique_ptr<Flight> flight{};  ///< not null from the first post on
   bool ready_sent = false;
   std::uint32_t next = 0;    ///< first chunk no receive is posted for
@@ -57,6 +59,8 @@ struct Receive {
   Task task{};
   std::size_t place = 0;  ///< for Running
 
+  /// Those whose spans are known and permitted.
+  [[nodiscard]] std::vector<Chunk> const& chunks() const noexcept { return cutter.chunks(); }
   [[nodiscard]] TransferId id() const noexcept { return control.header.transfer; }
 };
 

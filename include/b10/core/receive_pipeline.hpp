@@ -18,8 +18,9 @@
 
 namespace b10::core {
 
-/// The receiver's protocol, top to bottom: descriptors, validation, staging, receives, READY, the
-/// chunk loop, local completion, RESULT; and under it the one failure funnel.
+/// The receiver's protocol, top to bottom: validation, the first descriptors, staging, receives,
+/// READY, the chunk loop with further descriptors, local completion, RESULT; and under it the one
+/// failure funnel.
 template <class Lane>
 struct ReceivePipeline {
   using Receive = typename Lane::Receive;
@@ -28,17 +29,20 @@ struct ReceivePipeline {
 
   static Task run(Lane& lane, Receive& t) {
     try {
-      while (!t.last_segment && t.refusal.empty()) co_await t.fence.next("DESCRIPTORS");
-      validate(lane, t);
+      check_control(lane, t);
+      while (!lane.permits_in_parts(t) && !t.last_segment && t.refusal.empty())
+        co_await t.fence.next("DESCRIPTORS");
+      while (accept(lane, t), !can_start(lane, t)) co_await t.fence.next("DESCRIPTORS");
       std::optional<typename Lane::View> first;
       while (!lane.take_view(first, t.fence, Use::receive))
         co_await t.fence.next("a staging view (staging Options)");
       post_window(lane, t, std::move(first));
       send_ready(lane, t);
 
-      while (t.landed < t.chunks.size()) {
+      while (!t.complete || t.landed < t.control.chunks) {
+        accept(lane, t);
         bool const copying = pump(lane, t);
-        if (t.landed == t.chunks.size()) break;
+        if (t.complete && t.landed == t.control.chunks) break;
         if (copying)
           co_await t.fence.poll("scatters to end");
         else
@@ -51,49 +55,73 @@ struct ReceivePipeline {
   }
 
  private:
-  /// Everything that can be wrong with a plan is found here, before READY: nothing is posted yet,
-  /// so a refusal quarantines nothing and writes nothing.
-  static void validate(Lane& lane, Receive& t) {
+  /// What can be wrong with the plan as announced is found here, before READY: nothing is posted
+  /// yet, so a refusal quarantines nothing and writes nothing.
+  static void check_control(Lane& lane, Receive& t) {
+    wire::Control const& c = t.control;
+    auto const refuse = [](std::string const& why) { throw Error(Reason::refused, why); };
+    if (c.digest != 0) refuse("digest kind " + std::to_string(c.digest) + " is not known here");
+    if (c.slice_bytes == 0 || c.slice_bytes > lane.slice_bytes(*t.endpoint))
+      refuse("slices of " + std::to_string(c.slice_bytes) + " bytes, agreed were " +
+             std::to_string(lane.slice_bytes(*t.endpoint)));
+    if (c.chunks == 0 || c.chunks > chunks_max)
+      refuse("a plan of " + std::to_string(c.chunks) + " chunks, allowed are 1 to " +
+             std::to_string(chunks_max));
+    if (!Lane::views_reachable && c.placed)
+      refuse("this node offers no staging for a sender to write");
+    if (!Lane::wire_reaches && !c.placed)
+      refuse(std::string(Lane::Staging::name) +
+             " cannot be filled by the transport, and the sender cannot reach it: see explain() "
+             "there");
+    lane.check_quarantine_budget();
+  }
+
+  /// Takes up the spans that have come since: each is checked before its chunk can exist, so
+  /// nothing is ever received for, or scattered to, a span that is not permitted. After the last
+  /// one the plan must be the one that was announced.
+  static void accept(Lane& lane, Receive& t) {
     if (!t.refusal.empty()) throw Error(Reason::refused, "descriptors: " + t.refusal);
+    std::span<RemoteSpan const> const all(t.unpacker.spans());
+    auto const fresh = all.subspan(t.spans.size());
+    if (t.complete || (fresh.empty() && !t.last_segment)) return;
+    lane.permit(t, fresh);
+    // Address space for all of them, so that the chunks under way, which refer to them, stay valid.
+    t.spans.reserve(t.control.spans);
+    for (RemoteSpan const& s : fresh) {
+      // It has just been permitted, so here a number becomes a pointer.
+      t.spans.push_back({reinterpret_cast<std::byte*>(s.address), s.bytes, s.device});
+      t.cutter.add(s.bytes);
+    }
+    if (t.last_segment) complete(t);
+    if (t.chunks().size() > t.control.chunks ||
+        (t.complete && t.chunks().size() != t.control.chunks))
+      throw Error(Reason::refused, "the plan says " + std::to_string(t.control.chunks) +
+                                       " chunks, its spans make " +
+                                       std::to_string(t.chunks().size()));
+  }
+  static void complete(Receive& t) {
     if (!t.unpacker.complete())
       throw Error(Reason::refused, "descriptors end before " + std::to_string(t.control.spans) +
                                        " spans of " + std::to_string(t.control.bytes) + " bytes");
-    if (t.control.digest != 0)
-      throw Error(Reason::refused,
-                  "digest kind " + std::to_string(t.control.digest) + " is not known here");
-    if (t.control.slice_bytes == 0 || t.control.slice_bytes > lane.slice_bytes(*t.endpoint))
-      throw Error(Reason::refused, "slices of " + std::to_string(t.control.slice_bytes) +
-                                       " bytes, agreed were " +
-                                       std::to_string(lane.slice_bytes(*t.endpoint)));
-    if (!Lane::views_reachable && t.control.placed)
-      throw Error(Reason::refused, "this node offers no staging for a sender to write");
-    if (!Lane::wire_reaches && !t.control.placed)
-      throw Error(Reason::refused, std::string(Lane::Staging::name) +
-                                       " cannot be filled by the transport, and the sender cannot "
-                                       "reach it: see explain() there");
-    lane.check_quarantine_budget();
-    t.grant = lane.permit(t);
-    // The grant has just been checked to contain every one of these, so here a number becomes a
-    // pointer.
-    t.spans = std::move(t.unpacker.spans()).template turn_into<LocalSpan>([](RemoteSpan const& s) {
-      return LocalSpan{reinterpret_cast<std::byte*>(s.address), s.bytes, s.device};
-    });
-    t.chunks = cut(std::span<LocalSpan const>(t.spans), t.control.slice_bytes);
-    if (t.chunks.size() != t.control.chunks)
-      throw Error(Reason::refused, "the plan says " + std::to_string(t.control.chunks) +
-                                       " chunks, its spans make " +
-                                       std::to_string(t.chunks.size()));
+    t.cutter.finish();
+    t.complete = true;
+  }
+
+  [[nodiscard]] static std::size_t window(Lane const& lane, Receive const& t) noexcept {
+    return std::min<std::size_t>(t.control.ordered ? 1 : lane.depth(), t.control.chunks);
+  }
+  /// The first chunks are known: the rest of a long list may come while they are under way.
+  [[nodiscard]] static bool can_start(Lane const& lane, Receive const& t) noexcept {
+    return t.complete || t.chunks().size() >= window(lane, t);
   }
 
   /// Reserves the tags, then posts receives for as many chunks as staging allows now: never holds
   /// one view while waiting for another, so receivers cannot block each other.
   static void post_window(Lane& lane, Receive& t, std::optional<typename Lane::View> first) {
-    std::size_t const window =
-        std::min<std::size_t>(t.control.ordered ? 1 : lane.depth(), t.chunks.size());
-    auto flight = std::make_unique<typename Lane::Flight>(window);
+    auto flight = std::make_unique<typename Lane::Flight>(window(lane, t));
     flight->begin()->view = std::move(first);
     std::swap(t.flight, flight);  // from here on the funnel sweeps it, view included
-    lane.reserve_tags(*t.endpoint, t.id(), t.chunks.size(), t.flight->tags);
+    lane.reserve_tags(*t.endpoint, t.id(), t.control.chunks, t.flight->tags);
     std::size_t posted = 0;
     for (Slot& s : *t.flight) {
       if (&s != t.flight->begin() && !lane.try_view(s.view, Use::receive)) break;
@@ -128,7 +156,7 @@ struct ReceivePipeline {
     return t.control.placed ? s.header.data() : s.view->data();
   }
   static std::uint64_t message_bytes(Receive const& t, Slot const& s) noexcept {
-    return wire::data_header_bytes + (t.control.placed ? 0 : t.chunks[s.chunk].bytes);
+    return wire::data_header_bytes + (t.control.placed ? 0 : t.chunks()[s.chunk].bytes);
   }
 
   static void send_ready(Lane& lane, Receive& t) {
@@ -153,7 +181,7 @@ struct ReceivePipeline {
           copying = true;
       }
       if (s.state == State::copying) copying |= !finish_scatter(lane, t, s);
-      if (s.state == State::idle && t.next < t.chunks.size()) post(lane, t, s);
+      if (s.state == State::idle && t.next < t.chunks().size()) post(lane, t, s);
     }
     give_places(lane, t);
     return copying;
@@ -161,7 +189,7 @@ struct ReceivePipeline {
 
   /// Throws unless what has come under the chunk's tag is exactly that chunk.
   static void check_message(Lane& lane, Receive& t, Slot& s) {
-    Chunk const& c = t.chunks[s.chunk];
+    Chunk const& c = t.chunks()[s.chunk];
     Operation const& op = s.operation;
     auto const& e = *t.endpoint;
     if (!Lane::Types::guards_identities && op.status() == OperationStatus::ok) return;
@@ -183,7 +211,7 @@ struct ReceivePipeline {
   /// Nothing but exactly the expected chunk reaches KV memory, and only under a live grant.
   static void scatter(Lane& lane, Receive& t, Slot& s) {
     check_message(lane, t, s);
-    Chunk const& c = t.chunks[s.chunk];
+    Chunk const& c = t.chunks()[s.chunk];
     lane.record(Stage::data_received, t.id(), s.chunk);
 
     if (!t.grant->state->begin_copy())
@@ -210,7 +238,7 @@ struct ReceivePipeline {
     if (copy == CopyState::failed)
       throw Error(Reason::copy_failed, "a scatter failed: " + lane.copies().why());
     lane.record(Stage::scatter_done, t.id(), s.chunk);
-    t.bytes_landed += t.chunks[s.chunk].bytes;
+    t.bytes_landed += t.chunks()[s.chunk].bytes;
     ++t.landed;
     return true;
   }

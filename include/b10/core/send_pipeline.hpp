@@ -36,17 +36,22 @@ struct SendPipeline {
         while (!lane.lease(t)) co_await t.fence.next("a connection to the peer");
         lane.stamp(t, t.stages.connecting);
         begin_attempt(lane, t);
-        while (post_descriptors(lane, t)) co_await t.fence.poll("descriptors to be packed");
-        while (!t.flight->ready.done() && !t.link_lost) co_await t.fence.next("READY");
+        while (!t.flight->ready.done() && !t.link_lost) {
+          if (post_descriptors(lane, t))
+            co_await t.fence.poll("descriptors to be packed");
+          else
+            co_await t.fence.next("READY");
+        }
         accepted = read_ready(lane, t);
       }
       lane.stamp(t, t.stages.ready);
 
       while (!source_is_ready(lane, t)) co_await t.fence.poll("the source-ready event");
       while (t.sent < t.chunks.size()) {
+        bool const packing = post_descriptors(lane, t);  // the rest of a long list
         bool const copying = pump(lane, t);
         if (t.sent == t.chunks.size()) break;
-        if (copying)
+        if (copying || packing)
           co_await t.fence.poll("gathers to end");
         else
           co_await t.fence.next("staging views or places (staging Options) or DATA to be sent");
