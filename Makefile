@@ -1,7 +1,7 @@
 # Everything runs from here on a fresh Debian 12 machine: `make demo`, `make test`. See CONTRIBUTING.md.
 # Each target installs what it misses first and is quick the second time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench soak asan tsan format lint tidy clean release configure-release
+.PHONY: help setup demo test bench soak campaign asan tsan format lint tidy clean release configure-release
 
 BUILD := cmake --build --preset release --parallel 2 --target
 
@@ -9,6 +9,7 @@ help:
 	@echo "make demo    move KV cache between two processes and verify every byte"
 	@echo "make test    build and run all tests"
 	@echo "make bench   benchmarks beside raw UCX"
+	@echo "make campaign SEEDS=n   random transfers under random faults in virtual time, beside v1"
 	@echo "make soak    kill and stop senders at random, count wrong bytes"
 	@echo "make asan    tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make tsan    tests under ThreadSanitizer"
@@ -40,6 +41,11 @@ bench: configure-release
 soak: configure-release
 	$(BUILD) b10_soak
 	build/release/bench/b10_soak $(ARGS)
+
+campaign: setup
+	cmake --preset campaign
+	cmake --build --preset campaign --parallel 2 --target b10_campaign
+	build/campaign/tests/sim/b10_campaign --policy all --seeds $(or $(SEEDS),25000) $(ARGS)
 
 format: setup
 	scripts/format.sh

@@ -19,7 +19,7 @@ Threaded::Config config(std::shared_ptr<transport::Loopback::Network> const& net
   Threaded::Config c;
   c.name = name;
   c.staging.buffer_bytes = 4096;
-  c.staging.buffers = 64;
+  c.staging.buffers = 512;  // more than 100 failed transfers can put into quarantine for 120 s
   c.staging.page_lock = staging::PageLock::never;
   c.quarantine_bytes_max = ~std::uint64_t{0};
   c.transport.network = network;

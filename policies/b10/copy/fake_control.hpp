@@ -38,7 +38,7 @@ struct CopyRule {
 /// What a test holds of one copy::Fake engine: how long its copies take, what goes wrong with them,
 /// and which memory they may be touching now. Bytes move in pieces, at their own virtual times
 /// between the start and the end of a copy, whether or not anybody asks for its event. One thread.
-class FakeControl : public sim::Timeline::Client {
+class FakeControl final : public sim::Timeline::Client {
  public:
   struct Options {
     Duration time_min = microseconds(1);
@@ -94,6 +94,7 @@ class FakeControl : public sim::Timeline::Client {
     if (fault)
       note(sim::What::copy_fault, static_cast<std::uint64_t>(direction),
            static_cast<std::uint8_t>(*fault));
+    if (ended_) throw Error(Reason::copy_failed, "the process of this copy is gone");
     if (fault == CopyFault::refuse)
       throw Error(Reason::copy_failed, "this copy was made not to start");
     auto const i = take();
@@ -119,10 +120,11 @@ class FakeControl : public sim::Timeline::Client {
     free_.push_back(t.index);
     return s;
   }
-  /// Its process is gone, and its copies with it.
+  /// Its process is gone, and its copies with it; none starts any more.
   void end() noexcept {
     for (Copy& c : copies_) c.state = CopyState::failed;
     pending_ = 0;
+    ended_ = true;
   }
 
  private:
@@ -210,6 +212,7 @@ class FakeControl : public sim::Timeline::Client {
   std::vector<std::uint32_t> free_{};
   std::vector<CopyRule> rules_{};
   std::size_t pending_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace b10::copy

@@ -18,7 +18,7 @@ namespace b10::transport::sim {
 /// and where faults are injected. It is a function of its seed and of what is called in what order:
 /// two runs that do the same have the same journal. Nodes must be in manual progress, and turned by
 /// the thread that moves the time. A node that is stopped must not be turned.
-class Network : public Traffic {
+class Network final : public Traffic {
  public:
   using Options = NetworkOptions;
   explicit Network(Options const& options = {}) : Traffic(options) {}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <b10/sim/journal.hpp>
+
+#include "sim/pool.hpp"
+#include "sim/setup.hpp"
+#include "sim/staging.hpp"
+#include "sim/tally.hpp"
+
+namespace campaign {
+
+struct RunResult {
+  Tally tally{};
+  Setup setup{};
+  std::vector<b10::sim::Event> events{};
+};
+
+/// What all runs of a process share.
+struct Ground {
+  Memory memory{};
+  std::shared_ptr<Graveyard> graveyard = std::make_shared<Graveyard>();
+};
+
+using Run = RunResult (*)(RunOptions const&, Ground const&);
+
+/// The reference: hashed tags, RESULT after copy events, everything quarantined together.
+RunResult run_b10(RunOptions const& options, Ground const& ground);
+/// v1 as hardened: tags of 12 bits, success when sent, staging alone sits out for 8 ms.
+RunResult run_v1(RunOptions const& options, Ground const& ground);
+/// v1 plain: the same, and nothing sits out.
+RunResult run_v1_none(RunOptions const& options, Ground const& ground);
+
+}  // namespace campaign
