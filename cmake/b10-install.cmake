@@ -13,6 +13,11 @@ if(TARGET b10_ucx)
   install(EXPORT b10UcxTargets NAMESPACE b10:: DESTINATION ${b10_package_dir})
   export(EXPORT b10UcxTargets NAMESPACE b10:: FILE ${PROJECT_BINARY_DIR}/b10UcxTargets.cmake)
 endif()
+if(TARGET b10_zmq)
+  install(TARGETS b10_zmq EXPORT b10ZmqTargets)
+  install(EXPORT b10ZmqTargets NAMESPACE b10:: DESTINATION ${b10_package_dir})
+  export(EXPORT b10ZmqTargets NAMESPACE b10:: FILE ${PROJECT_BINARY_DIR}/b10ZmqTargets.cmake)
+endif()
 if(TARGET b10_cuda)
   # Its own set too: it is read only when asked for, because it needs the CUDA toolkit.
   install(TARGETS b10_cuda b10_cuda_header_only EXPORT b10CudaTargets)
@@ -27,9 +32,11 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/b10-config.cmake.in
   NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/b10-config-version.cmake
   COMPATIBILITY SameMinorVersion ${b10_arch_independent})
-file(COPY ${PROJECT_SOURCE_DIR}/cmake/b10-ucx.cmake DESTINATION ${PROJECT_BINARY_DIR})
+file(COPY ${PROJECT_SOURCE_DIR}/cmake/b10-ucx.cmake ${PROJECT_SOURCE_DIR}/cmake/b10-zmq.cmake
+  DESTINATION ${PROJECT_BINARY_DIR})
 install(FILES
   ${PROJECT_BINARY_DIR}/b10-config.cmake
   ${PROJECT_BINARY_DIR}/b10-config-version.cmake
   ${PROJECT_SOURCE_DIR}/cmake/b10-ucx.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/b10-zmq.cmake
   DESTINATION ${b10_package_dir})

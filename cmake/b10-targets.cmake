@@ -1,5 +1,6 @@
 # b10::b10  the library: C++20, three include roots, threads, Boost.Hana when it is there (policy_set.hpp needs it)
 # b10::ucx  b10::b10 plus what transport::Ucx needs: UCX and OpenSSL's libcrypto
+# b10::zmq  b10::b10 plus what native_plane::Zmq needs: ZeroMQ and cppzmq
 # A target only adds names; no class changes with what is linked. b10-cuda.cmake adds b10::cuda, one more such target.
 
 # Imported targets are made global: ours name them and may be linked from any directory of the including project.
@@ -40,4 +41,15 @@ if(TARGET b10::ucx_libraries AND TARGET OpenSSL::Crypto)
   message(STATUS "b10: b10::ucx with UCX ${b10_UCX_VERSION} (${B10_UCP_LIBRARY})")
 else()
   message(STATUS "b10: no b10::ucx: it needs UCX >= 1.13 (libucx-dev) and OpenSSL (libssl-dev)")
+endif()
+
+b10_find_zmq()
+if(TARGET b10::zmq_libraries)
+  add_library(b10_zmq INTERFACE)
+  add_library(b10::zmq ALIAS b10_zmq)
+  set_target_properties(b10_zmq PROPERTIES EXPORT_NAME zmq)
+  target_link_libraries(b10_zmq INTERFACE b10 b10::zmq_libraries)
+  message(STATUS "b10: b10::zmq with ZeroMQ ${b10_ZMQ_VERSION} (${B10_ZMQ_LIBRARY})")
+else()
+  message(STATUS "b10: no b10::zmq: it needs ZeroMQ >= 4.3 (libzmq3-dev) and cppzmq (cppzmq-dev)")
 endif()

@@ -5,6 +5,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache pkg-config python3
   libucx-dev libssl-dev libboost1.81-dev nlohmann-json3-dev
+  libzmq3-dev cppzmq-dev
   catch2 libbenchmark-dev
   clang-16 libclang-rt-16-dev clang-format-16 clang-tidy-16
 )
