@@ -17,34 +17,33 @@
 #include "memory.hpp"
 #include "node.hpp"
 #include "peer_process.hpp"
+#include "places.hpp"
 #include "raw_pass.hpp"
 #include "report.hpp"
 #include "verify.hpp"
 
 namespace demo {
 
-/// Requests that run under the same rules.
-struct Phase {
-  std::vector<Request> requests;
-  std::uint64_t concurrency;
-};
-
 class Decode {
  public:
   /// `program`: how to start this program again with the same options.
-  Decode(Options options, std::vector<Phase> phases, std::vector<std::string> program)
+  Decode(Options options, Places places, std::vector<Phase> phases,
+         std::vector<std::string> program)
       : options_(std::move(options)),
+        places_(std::move(places)),
         phases_(std::move(phases)),
         program_(std::move(program)),
         model_(load_model(options_.models, options_.model, options_.tp, options_.kv)),
-        pool_(PoolLayout(model_, pool_slots(model_, all(), options_.pool_mib)), options_.seed),
+        pool_(PoolLayout(model_, pool_slots(model_, all(), options_.pool_mib)), places_.decode,
+              options_.seed),
         cache_(pool_),
         progress_(all().size()),
         raw_(options_.wire),
         key_(random_key()),
-        node_(config()) {
+        node_(make_node({options_, "decode", key_, places_.decode,
+                         options_.kill_peer_at ? std::size_t{4096} : 0})) {
     for (auto const& [offset, bytes] : pool_.layout().extents())
-      node_.register_memory({pool_.base() + offset, bytes});
+      node_->register_memory(pool_.span(offset, bytes));
   }
 
   /// Throws if anything is not as it must be.
@@ -74,6 +73,11 @@ class Decode {
   }
   [[nodiscard]] std::uint64_t verified_bytes() const { return verified_; }
   [[nodiscard]] Verdict const& verdict() const { return verdict_; }
+  /// What is composed, and what the transport really uses, on both sides. After run().
+  [[nodiscard]] std::string explain() {
+    peer_->plane().send({Kind::explain});
+    return node_->explain() + "\n" + peer_->plane().expect(Kind::explain, b10::seconds(10)).text;
+  }
   /// Of decode and prefill, in bytes; empty without --stress.
   [[nodiscard]] auto const& memory_before() const { return memory_before_; }
   [[nodiscard]] auto const& memory_after() const { return memory_after_; }
@@ -105,35 +109,29 @@ class Decode {
     for (auto const& p : phases_) out.insert(out.end(), p.requests.begin(), p.requests.end());
     return out;
   }
-  [[nodiscard]] Node::Config config() const {
-    auto c = demo::config(options_, "decode", key_);
-    if (options_.kill_peer_at) c.recorder_events = 4096;
-    return c;
-  }
 
   void start_prefill() {
     peer_ = std::make_unique<PeerProcess>(program_);
+    auto const pool = as_remote(pool_.span(0, pool_.layout().bytes()));
     Message hello{Kind::hello,
                   0,
-                  {reinterpret_cast<std::uintptr_t>(pool_.base())},
-                  node_.address() + "\n" + key_};
+                  {pool.address, static_cast<std::uint64_t>(to_integer(pool.device))},
+                  node_->address() + "\n" + key_};
     for (auto const slots : pool_.layout().slots()) hello.numbers.push_back(slots);
     peer_->plane().send(hello);
     (void)peer_->plane().expect(Kind::connected, b10::seconds(60));
-    prefill_ = node_.peer("prefill", b10::seconds(2));
+    prefill_ = node_->peer("prefill", b10::seconds(2));
     if (!prefill_) throw std::runtime_error("prefill says it has connected, but it has not");
   }
   void introduce() {
-    std::string groups;
-    for (auto const& g : model_.groups)
-      groups += (groups.empty() ? "" : " + ") + std::to_string(g.layers) + " layers " + g.name;
-    progress_.note(options_.model + " TP" + std::to_string(options_.tp) +
-                   ", bf16, blocks of 32 tokens, " + groups +
-                   (options_.kv == KvLayout::together ? ", K and V together" : ", K and V apart"));
+    progress_.note(describe(model_, options_.tp, options_.kv));
+    progress_.note(places_.text);
     progress_.note("decode process " + std::to_string(getpid()) + " with a pool of " +
                    amount(pool_.layout().bytes()) + ", prefill process " +
                    std::to_string(peer_->pid()) + ", UCX over " + to_string(options_.wire) +
                    ", slices of " + amount(options_.slice));
+    auto const composed = node_->explain();
+    progress_.note("each composed of " + composed.substr(0, composed.find('\n')));
   }
 
   /// Old requests make room; what they held is looked at first.
@@ -227,12 +225,12 @@ class Decode {
     std::vector<b10::LocalSpan> spans;
     spans.reserve(job.spans);
     for_each_span(pool_.layout(), job.table, [&](auto, auto offset, auto bytes) {
-      spans.push_back({pool_.base() + offset, bytes});
+      spans.push_back(pool_.span(offset, bytes));
     });
     auto const now = b10::steady_now();
     auto const limit =
         b10::milliseconds(static_cast<std::int64_t>(options_.deadline_ms)) + b10::seconds(1);
-    auto grant = node_.grant(b10::RequestId{job.id}, spans, limit, prefill_);
+    auto grant = node_->grant(b10::RequestId{job.id}, spans, limit, prefill_);
     grant.on_outcome([ended = ended_, id = job.id](b10::Outcome const& o) {
       ended->push({id, o, b10::steady_now()});
     });
@@ -261,7 +259,7 @@ class Decode {
                                " chunks: raise --tokens or lower --slice");
     killer_.reset();
     if (killed_) return;
-    killer_ = std::make_unique<Killer>(node_, *options_.kill_peer_at, peer_->pid(), killed_);
+    killer_ = std::make_unique<Killer>(*node_, *options_.kill_peer_at, peer_->pid(), killed_);
   }
 
   /// One request has ended here. A job is to be tried again.
@@ -357,10 +355,10 @@ class Decode {
   }
   /// Each byte of staging is accounted for, whatever has happened.
   void check_staging() {
-    auto const& m = node_.metrics();
+    auto const& m = node_->metrics();
     auto const kept = m.staging_quarantined.get() + m.staging_abandoned.get();
     if (m.staging_free.get() + m.staging_leased.get() + kept != m.staging_total.get())
-      throw std::runtime_error("the staging gauges do not add up:\n" + node_.explain());
+      throw std::runtime_error("the staging gauges do not add up:\n" + node_->explain());
     results_.staging = amount(m.staging_total.get()) + " on decode, of which " + amount(kept) +
                        (kept > 0 ? " are kept from reuse after a failure" : " are in quarantine");
   }
@@ -372,6 +370,7 @@ class Decode {
   static std::string ms(b10::Duration d) { return std::to_string(d.ns / 1'000'000) + " ms"; }
 
   Options options_;
+  Places places_;
   std::vector<Phase> phases_;
   std::vector<std::string> program_;
   Model model_;
@@ -381,7 +380,7 @@ class Decode {
   RawPass raw_;
   std::string key_;
   std::shared_ptr<Mailbox<End>> ended_ = std::make_shared<Mailbox<End>>();
-  Node node_;
+  std::unique_ptr<Node> node_;
   std::unique_ptr<PeerProcess> peer_;
   std::optional<b10::PeerId> prefill_;
   std::atomic<bool> killed_{false};

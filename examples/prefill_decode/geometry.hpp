@@ -47,6 +47,15 @@ struct Model {
   std::vector<LayerGroup> groups;  ///< of one tensor-parallel rank
 };
 
+inline std::string describe(Model const& model, std::uint64_t tp, KvLayout kv) {
+  std::string groups;
+  for (auto const& g : model.groups)
+    groups += (groups.empty() ? "" : " + ") + std::to_string(g.layers) + " layers " + g.name;
+  return model.name + " TP" + std::to_string(tp) + ", bf16, blocks of " +
+         std::to_string(block_tokens) + " tokens, " + groups +
+         (kv == KvLayout::together ? ", K and V together" : ", K and V apart");
+}
+
 namespace detail {
 
 inline std::uint64_t heads_of_rank(std::uint64_t heads, std::uint64_t tp) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <numeric>
 #include <optional>
@@ -69,7 +68,8 @@ class KvCache {
  public:
   explicit KvCache(PagedPool& pool) : pool_(pool) {
     for (auto const slots : pool.layout().slots()) states_.emplace_back(slots);
-    std::memset(pool.base(), static_cast<int>(canary), pool.layout().bytes());
+    pool.memory().fill(0, pool.layout().bytes(), canary);
+    pool.memory().settle();
   }
 
   /// Tokens at the front of the request whose KV is here already.
@@ -113,8 +113,9 @@ class KvCache {
   void evict() {
     auto const& oldest = residents_.front();
     for_each_span(pool_.layout(), oldest.table, [&](auto, auto offset, auto bytes) {
-      std::memset(pool_.base() + offset, static_cast<int>(canary), bytes);
+      pool_.memory().fill(offset, bytes, canary);
     });
+    pool_.memory().settle();
     for_each_slot(oldest.table, [](auto& state, auto) { state = {}; });
     for (auto const hash : oldest.hashes)
       if (auto const it = holders_.find(hash); it != holders_.end() && it->second == oldest.id)

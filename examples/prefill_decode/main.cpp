@@ -6,6 +6,7 @@
 
 #include "decode.hpp"
 #include "options.hpp"
+#include "places.hpp"
 #include "prefill.hpp"
 #include "trace.hpp"
 
@@ -43,7 +44,7 @@ void check_memory(Decode const& decode) {
   for (std::size_t i = 0; i < 2; ++i) {
     auto const before = decode.memory_before()[i];
     auto const after = decode.memory_after()[i];
-    std::printf("  %-14s %s resident after the first requests, %s at the end (at most %s more)\n",
+    std::printf("  %-14s %s of its own after the first requests, %s at the end (at most %s more)\n",
                 names[i], amount(before).c_str(), amount(after).c_str(),
                 amount(growth_max).c_str());
     if (after > before + growth_max) grown = names[i];
@@ -51,8 +52,9 @@ void check_memory(Decode const& decode) {
   if (!grown.empty()) throw std::runtime_error("the memory of " + grown + " has grown");
 }
 
-void run(Options const& options, std::vector<std::string> program) {
-  Decode decode(options, phases(options), std::move(program));
+void run(Options const& options, Places places, std::vector<std::string> program) {
+  program.insert(program.end(), {"--memory", std::string(to_string(options.memory))});
+  Decode decode(options, std::move(places), phases(options), std::move(program));
   auto const results = decode.run();
   print_table(results);
   auto const& v = decode.verdict();
@@ -61,6 +63,7 @@ void run(Options const& options, std::vector<std::string> program) {
       "pool", amount(v.landed_bytes).c_str(), amount(v.untouched_bytes).c_str(),
       amount(v.undefined_bytes).c_str());
   check_memory(decode);
+  if (options.explain) std::printf("\n%s\n", decode.explain().c_str());
   std::printf("demo: OK  %llu bytes verified, %.2f x raw UCX\n",
               static_cast<unsigned long long>(decode.verified_bytes()), results.ratio());
 }
@@ -71,14 +74,17 @@ void run(Options const& options, std::vector<std::string> program) {
 int main(int argc, char** argv) {
   bool prefill = false;
   try {
-    auto const options = demo::parse(std::span(argv + 1, static_cast<std::size_t>(argc - 1)));
+    auto options = demo::parse(std::span(argv + 1, static_cast<std::size_t>(argc - 1)));
     prefill = options.prefill;
-    if (options.help)
+    if (options.help) {
       demo::print_help();
-    else if (prefill)
-      demo::Prefill(options, options.plane).run();
+      return 0;
+    }
+    auto places = demo::choose_places(options);
+    if (prefill)
+      demo::Prefill(options, places.prefill).run();
     else
-      demo::run(options, {argv, argv + argc});
+      demo::run(options, std::move(places), {argv, argv + argc});
     return 0;
   } catch (std::exception const& e) {
     if (prefill)

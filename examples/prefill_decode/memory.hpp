@@ -7,11 +7,13 @@
 
 namespace demo {
 
-/// Bytes of this process that are in memory.
+/// Bytes of this process's own that are in memory. Not those of files and of shared staging: a
+/// segment has its size from the start, but its pages count for a process only once it touches
+/// them.
 inline std::uint64_t resident_bytes() {
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages >> pages;
-  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::uint64_t resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> resident >> resident >> shared;
+  return (resident - shared) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace demo

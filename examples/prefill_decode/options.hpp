@@ -19,6 +19,16 @@ namespace demo {
 
 inline constexpr std::uint64_t slice_min = 64 * 1024;
 inline constexpr std::uint64_t slice_max = std::uint64_t{8} << 20;
+inline constexpr std::uint64_t slice_host = 256 * 1024;  // the defaults
+inline constexpr std::uint64_t slice_gpu = std::uint64_t{4} << 20;
+
+enum class Memory { automatic, host, gpu };
+enum class Staging { pinned, shared };
+enum class Engine { staged, direct, batch };
+
+[[nodiscard]] constexpr std::string_view to_string(Memory m) {
+  return m == Memory::host ? "host" : m == Memory::gpu ? "gpu" : "auto";
+}
 
 struct Options {
   std::string models = B10_DEMO_MODELS;
@@ -29,13 +39,17 @@ struct Options {
   std::uint64_t tokens = 0;
   std::uint64_t concurrency = 0;
   std::uint64_t deadline_ms = 10'000;
-  std::uint64_t slice = std::uint64_t{256} << 10;
+  std::uint64_t slice = 0;  ///< 0: not said yet, see choose_places()
+  Memory memory = Memory::automatic;
+  Staging staging = Staging::pinned;
+  std::optional<Engine> engine{};
   b10::transport::ucx::Wire wire = b10::transport::ucx::Wire::tcp;
   std::uint64_t pool_mib = 0;
   std::uint64_t seed = 1;
   std::string trace{};
   bool stress = false;
   std::optional<std::uint64_t> kill_peer_at{};
+  bool explain = false;
   bool help = false;
 
   std::string corrupt{};  ///< for tests: what to damage before the bytes are verified
@@ -101,7 +115,24 @@ inline constexpr Knob knobs[] = {
      [](Options& o, View n, View v) { o.concurrency = number(n, v, 1, 1024); }},
     {"--deadline", "MS", "of each request in ms, 1 to 600000 (default 10000)",
      [](Options& o, View n, View v) { o.deadline_ms = number(n, v, 1, 600'000); }},
-    {"--slice", "BYTES", "bytes of one DATA chunk, 64k to 8m (default 256k)",
+    {"--memory", "auto|host|gpu", "where KV lies; auto: on GPUs if there are any (default auto)",
+     [](Options& o, View n, View v) {
+       if (v != "auto" && v != "host" && v != "gpu") refuse(n, v, "auto, host and gpu");
+       o.memory = v == "host" ? Memory::host : v == "gpu" ? Memory::gpu : Memory::automatic;
+     }},
+    {"--staging", "pinned|shared",
+     "where bytes wait: in memory of each process and UCX moves them, or in memory that both map "
+     "(default pinned)",
+     [](Options& o, View n, View v) {
+       if (v != "pinned" && v != "shared") refuse(n, v, "pinned and shared");
+       o.staging = v == "shared" ? Staging::shared : Staging::pinned;
+     }},
+    {"--engine", "staged|direct|batch", "what copies to and from a GPU (default staged)",
+     [](Options& o, View n, View v) {
+       if (v != "staged" && v != "direct" && v != "batch") refuse(n, v, "staged, direct and batch");
+       o.engine = v == "staged" ? Engine::staged : v == "direct" ? Engine::direct : Engine::batch;
+     }},
+    {"--slice", "BYTES", "bytes of one DATA chunk, 64k to 8m (default 256k, from GPUs 4m)",
      [](Options& o, View n, View v) {
        auto const bytes = number(v);
        if (!bytes || *bytes < slice_min || *bytes > slice_max) refuse(n, v, "64k to 8m");
@@ -126,6 +157,8 @@ inline constexpr Knob knobs[] = {
     {"--stress", "",
      "10000 small requests of gpt-oss-120b TP8, then 64 at once: memory must stay flat",
      [](Options& o, View, View) { o.stress = true; }},
+    {"--explain", "", "what is composed, and what UCX really uses, at the end",
+     [](Options& o, View, View) { o.explain = true; }},
     {"--help", "", "this text", [](Options& o, View, View) { o.help = true; }},
     {"--corrupt", "block|canary|margin", "",
      [](Options& o, View n, View v) {

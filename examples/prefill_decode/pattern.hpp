@@ -14,17 +14,20 @@ namespace demo {
 /// Bytes that nobody was to write.
 inline constexpr std::byte canary{0xa5};
 
-inline std::uint64_t mix(std::uint64_t x) {
+constexpr std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-/// The bytes of one span of one request.
+/// The bytes of one span of one request. What is constexpr runs on GPUs too.
 class Pattern {
  public:
-  Pattern(std::uint64_t request, std::uint64_t span) : seed_(mix(mix(request) + span)) {}
+  constexpr Pattern(std::uint64_t request, std::uint64_t span) : seed_(mix(mix(request) + span)) {}
 
+  [[nodiscard]] constexpr std::byte byte(std::uint64_t i) const {
+    return static_cast<std::byte>(word(i / word_bytes) >> (8 * (i % word_bytes)) & 0xff);
+  }
   void fill(std::span<std::byte> out) const {
     for (std::size_t at = 0; at < out.size(); at += word_bytes) {
       std::uint64_t const w = word(at / word_bytes);
@@ -44,7 +47,7 @@ class Pattern {
   static constexpr std::size_t word_bytes = 8;
   static constexpr std::size_t page_bytes = 4096;
 
-  [[nodiscard]] std::uint64_t word(std::uint64_t i) const {
+  [[nodiscard]] constexpr std::uint64_t word(std::uint64_t i) const {
     std::uint64_t x = seed_ + i * 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
     return x ^ (x >> 29);
@@ -62,11 +65,7 @@ class Pattern {
   }
   [[nodiscard]] std::size_t exact(std::span<std::byte const> page, std::size_t offset) const {
     std::size_t i = 0;
-    for (; i + 1 < page.size(); ++i) {
-      std::uint64_t const w = word((offset + i) / word_bytes);
-      if (std::memcmp(&page[i], reinterpret_cast<std::byte const*>(&w) + i % word_bytes, 1) != 0)
-        break;
-    }
+    while (i + 1 < page.size() && page[i] == byte(offset + i)) ++i;
     return i;
   }
 

@@ -35,7 +35,8 @@ enum class Kind : std::uint32_t {
   raw,           ///< both: worker addresses for a measurement without B10
   raw_go,
   raw_end,
-  memory,  ///< decode: how much do you hold; prefill: so much
+  memory,   ///< decode: how much do you hold; prefill: so much
+  explain,  ///< decode: what are you composed of; prefill: of this
 };
 
 struct Message {

@@ -5,18 +5,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <span>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include <sys/mman.h>
-
 #include "geometry.hpp"
+#include "gpu.hpp"
+#include "kv_memory.hpp"
 
 namespace demo {
 
@@ -95,14 +94,8 @@ void for_each_span(PoolLayout const& layout, BlockTable const& table, F&& f) {
 /// Memory for the layout and the free lists of its groups.
 class PagedPool {
  public:
-  PagedPool(PoolLayout layout, std::uint64_t seed) : layout_(std::move(layout)) {
-    void* const memory = mmap(nullptr, layout_.bytes(), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-      throw std::runtime_error("there is no memory for a pool of " +
-                               std::to_string(layout_.bytes() >> 20) + " MiB: lower --pool");
-    memory_ = static_cast<std::byte*>(memory);
-    madvise(memory_, layout_.bytes(), MADV_HUGEPAGE);
+  PagedPool(PoolLayout layout, b10::Device device, std::uint64_t seed)
+      : layout_(std::move(layout)), memory_(make_memory(device, layout_.bytes())) {
     std::mt19937_64 random(seed);
     for (auto const slots : layout_.slots()) {
       auto& list = free_.emplace_back(slots);
@@ -110,14 +103,12 @@ class PagedPool {
       std::shuffle(list.begin(), list.end(), random);
     }
   }
-  PagedPool(PagedPool const&) = delete;
-  PagedPool& operator=(PagedPool const&) = delete;
-  ~PagedPool() { munmap(memory_, layout_.bytes()); }
 
   [[nodiscard]] PoolLayout const& layout() const { return layout_; }
-  [[nodiscard]] std::byte* base() const { return memory_; }
-  [[nodiscard]] std::span<std::byte> bytes(std::uint64_t offset, std::uint64_t n) const {
-    return {memory_ + offset, n};
+  [[nodiscard]] KvMemory& memory() const { return *memory_; }
+  /// How B10 is told of bytes of the pool.
+  [[nodiscard]] b10::LocalSpan span(std::uint64_t offset, std::uint64_t bytes) const {
+    return {memory_->base() + offset, bytes, memory_->device()};
   }
   [[nodiscard]] std::size_t free_slots(std::size_t group) const { return free_[group].size(); }
 
@@ -140,7 +131,7 @@ class PagedPool {
 
  private:
   PoolLayout layout_;
-  std::byte* memory_ = nullptr;
+  std::unique_ptr<KvMemory> memory_;
   std::vector<std::vector<std::uint32_t>> free_{};
 };
 

@@ -120,8 +120,8 @@ inline void print_table(Results const& r) {
     row("prefix reuse",
         format("%.1f %% of the tokens were not sent",
                100.0 * static_cast<double>(r.held_tokens) / static_cast<double>(r.tokens)));
-  row("throughput",
-      format("%.2f GB/s, raw UCX %.2f GB/s, ratio %.2f", r.speed(), r.raw_speed(), r.ratio()));
+  row("throughput", format("%.2f GB/s, raw UCX in host memory %.2f GB/s, ratio %.2f", r.speed(),
+                           r.raw_speed(), r.ratio()));
   row("a request", format("p50 %.2f ms, p99 %.2f ms, from asking prefill to landed",
                           percentile_ms(r.latency, 0.5), percentile_ms(r.latency, 0.99)));
   std::string stages, tails;

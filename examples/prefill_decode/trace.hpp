@@ -21,6 +21,12 @@ struct Request {
   std::vector<std::uint64_t> hashes{};  ///< of its full 512-token blocks
 };
 
+/// Requests that run under the same rules.
+struct Phase {
+  std::vector<Request> requests;
+  std::uint64_t concurrency;
+};
+
 /// The first `requests` requests, their prompts cut to `tokens_max`.
 inline std::vector<Request> read_trace(std::string const& file, std::uint64_t requests,
                                        std::uint64_t tokens_max) {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "kv_cache.hpp"
@@ -33,12 +33,15 @@ inline std::string describe(KvCache const& cache, Region const& region, std::siz
                              : " is not what request " + std::to_string(state.request) + " sent");
 }
 
-inline Verdict verify_region(KvCache const& cache, std::size_t index) {
+inline Verdict verify_region(KvCache const& cache, std::size_t index,
+                             std::vector<std::byte>& buffer) {
   auto const& region = cache.pool().layout().regions()[index];
+  auto const slots = cache.pool().layout().slots()[region.group];
+  auto const all = cache.pool().memory().read(region.begin, slots * region.stride, buffer);
   Verdict out;
-  for (std::size_t slot = 0; slot < cache.pool().layout().slots()[region.group]; ++slot) {
+  for (std::size_t slot = 0; slot < slots; ++slot) {
     auto const& state = cache.state(region.group, slot);
-    auto const bytes = cache.pool().bytes(region.begin + slot * region.stride, region.stride);
+    auto const bytes = all.subspan(slot * region.stride, region.stride);
     if (state.undefined) {
       out.undefined_bytes += bytes.size();
       continue;
@@ -62,8 +65,9 @@ inline Verdict verify(KvCache const& cache) {
   std::mutex mutex;
   std::atomic<std::size_t> next{0};
   auto const work = [&] {
+    std::vector<std::byte> buffer;
     for (std::size_t i; (i = next++) < layout.regions().size();) {
-      auto const part = detail::verify_region(cache, i);
+      auto const part = detail::verify_region(cache, i, buffer);
       std::lock_guard const lock(mutex);
       sum.landed_bytes += part.landed_bytes;
       sum.untouched_bytes += part.untouched_bytes;
@@ -71,13 +75,13 @@ inline Verdict verify(KvCache const& cache) {
       if (sum.wrong.empty()) sum.wrong = part.wrong;
     }
   };
-  {
-    std::jthread const helper(work);
-    work();
-  }
+  auto helper = std::async(std::launch::async, work);
+  work();
+  helper.get();
+  std::vector<std::byte> buffer;
   for (auto const begin : layout.margins()) {
-    if (auto const wrong = not_canary(cache.pool().bytes(begin, PoolLayout::margin));
-        wrong && sum.wrong.empty())
+    auto const bytes = cache.pool().memory().read(begin, PoolLayout::margin, buffer);
+    if (auto const wrong = not_canary(bytes); wrong && sum.wrong.empty())
       sum.wrong =
           "byte " + std::to_string(*wrong) + " of a margin around the pool was to stay untouched";
     sum.untouched_bytes += PoolLayout::margin;
@@ -88,7 +92,12 @@ inline Verdict verify(KvCache const& cache) {
 /// For tests of the above: damages one byte.
 inline void corrupt(KvCache const& cache, std::string const& what) {
   auto const& pool = cache.pool();
-  auto const flip = [&](std::uint64_t offset) { pool.base()[offset] ^= std::byte{1}; };
+  auto const flip = [&](std::uint64_t offset) {
+    std::vector<std::byte> buffer;
+    auto const byte = pool.memory().read(offset, 1, buffer)[0];
+    pool.memory().fill(offset, 1, byte ^ std::byte{1});
+    pool.memory().settle();
+  };
   if (what == "margin") return flip(pool.layout().margins().back() + PoolLayout::margin - 1);
   auto const& region = pool.layout().regions().back();
   for (std::size_t slot = 0; slot < pool.layout().slots()[region.group]; ++slot) {
