@@ -17,12 +17,18 @@ namespace {
 
 /// Transfer ids by the node that named them, for each pair of incarnations.
 struct Names final : sim::Observer {
-  explicit Names(sim::Timeline& timeline) { timeline.journal.observer = this; }
+  explicit Names(sim::Timeline& timeline) : journal_(timeline.journal) { journal_.observer = this; }
+  Names(Names const&) = delete;
+  Names& operator=(Names const&) = delete;
+  ~Names() { journal_.observer = nullptr; }  // the nodes note things while they end
   void saw(sim::Event const& e) override {
     if (e.what == sim::What::posted && e.name && e.name->kind == MessageKind::control)
       by[{e.node, e.other}].insert(to_integer(e.name->transfer));
   }
   std::map<std::pair<sim::NodeId, sim::NodeId>, std::set<std::uint64_t>> by;
+
+ private:
+  sim::Journal& journal_;
 };
 
 }  // namespace

@@ -23,6 +23,11 @@
 
 namespace campaign {
 
+/// A duration that was drawn as a number of microseconds.
+[[nodiscard]] constexpr b10::Duration drawn_us(std::uint64_t n) noexcept {
+  return b10::microseconds(static_cast<std::int64_t>(n));
+}
+
 /// One run: an engine for each node that gives it work, faults that strike it, and the rules K1-K8
 /// checked all along. Everything in it is a function of the seed.
 template <class Transceiver>
@@ -176,8 +181,8 @@ class World final : b10::sim::Timeline::Client {
     for (Strike const& s : watcher_.take_strikes()) strike(s);
     for (auto const id : std::exchange(watcher_.held, {}))
       if (auto const i = node(id))
-        later(b10::microseconds(random_.between(std::uint64_t{100}, std::uint64_t{80'000})),
-              Todo::let_go, *i);
+        later(drawn_us(random_.between(std::uint64_t{100}, std::uint64_t{80'000})), Todo::let_go,
+              *i);
   }
   [[nodiscard]] bool sick(std::size_t i) const {
     auto const& n = *nodes_[i];
@@ -220,14 +225,13 @@ class World final : b10::sim::Timeline::Client {
         ++n.disturbances;
         n.sick = true;
         network_->stop_peer(n.name);
-        later(b10::microseconds(random.between(std::uint64_t{50}, std::uint64_t{60'000})),
-              Todo::resume, i);
+        later(drawn_us(random.between(std::uint64_t{50}, std::uint64_t{60'000})), Todo::resume, i);
         return true;
       }
       case Action::kill_sender:
       case Action::kill_receiver:
         n.sick = true;
-        kill(i, b10::microseconds(random.between(std::uint64_t{10}, std::uint64_t{8'000})));
+        kill(i, drawn_us(random.between(std::uint64_t{10}, std::uint64_t{8'000})));
         return true;
       case Action::cut:
         n.sick = true;
@@ -237,8 +241,8 @@ class World final : b10::sim::Timeline::Client {
       case Action::jump_receiver: {
         n.sick = true;
         ++n.disturbances;
-        auto const ahead = b10::microseconds(
-            random.between(std::uint64_t{1}, std::uint64_t{1} << random.between(1u, 36u)));
+        auto const ahead =
+            drawn_us(random.between(std::uint64_t{1}, std::uint64_t{1} << random.between(1u, 36u)));
         n.clock_ahead = n.clock_ahead + ahead;
         network_->jump_clock(n.name, ahead);
         n.dirty = true;
@@ -292,8 +296,8 @@ class World final : b10::sim::Timeline::Client {
     r.fault = static_cast<b10::transport::sim::MessageFault>(f.action);
     r.kind = kind_posted(f.step);
     r.skip = f.skip;
-    r.delay = b10::microseconds(
-        random.between(std::uint64_t{1}, std::uint64_t{1} << random.between(3u, 16u)));
+    r.delay =
+        drawn_us(random.between(std::uint64_t{1}, std::uint64_t{1} << random.between(3u, 16u)));
     r.at = random.below(f.action == Action::truncate ? 1200 : 1u << 16);
     bool const header_only = r.kind == b10::MessageKind::data && !corrupt_payload;
     if (f.action == Action::corrupt && header_only) r.at %= 64 * 8;
