@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <set>
@@ -64,6 +65,12 @@ struct ScarceMemory {
     std::atomic<bool> inside{false};
     std::atomic<int> live{0};
     std::atomic<int> made{0};
+    std::mutex mutex{};
+    std::set<std::byte*> blocks{};  ///< not freed; what a pool abandons it never frees
+
+    ~World() {
+      for (auto* block : blocks) delete[] block;
+    }
   };
   struct Options {
     World* world = nullptr;
@@ -75,10 +82,13 @@ struct ScarceMemory {
     for (int i = 0; i < 10'000'000 && world->slow; ++i) std::this_thread::yield();
     ++world->live;
     ++world->made;
-    return new std::byte[bytes]{};
+    std::lock_guard const lock(world->mutex);
+    return *world->blocks.insert(new std::byte[bytes]{}).first;
   }
   void free(std::byte* memory, std::size_t) noexcept {
     --world->live;
+    std::lock_guard const lock(world->mutex);
+    world->blocks.erase(memory);
     delete[] memory;
   }
   World* world;

@@ -102,7 +102,7 @@ class DeviceMemory {
   DeviceMemory& operator=(DeviceMemory const&) = delete;
   /// Blocks that were not freed may still be written: then the arena stays.
   ~DeviceMemory() {
-    if (blocks_ > 0) (void)new auto(std::move(arena_));
+    if (blocks_ > 0) arena_.keep();
   }
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes) {

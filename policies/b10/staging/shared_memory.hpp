@@ -76,7 +76,7 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory const&) = delete;
   /// Blocks that were not freed stay pinned and mapped: a copy engine may still write them.
   ~SharedMemory() {
-    if (blocks_ > 0) (void)new SegmentMapping(std::move(*mapping_));
+    if (blocks_ > 0) mapping_->keep();
     close(descriptor_);
   }
 

@@ -101,6 +101,8 @@ class SegmentMapping {
   ~SegmentMapping() {
     if (memory_ != MAP_FAILED) munmap(memory_, bytes_);
   }
+  /// The mapping stays for the life of the process.
+  void keep() noexcept { memory_ = MAP_FAILED; }
   [[nodiscard]] bool mapped() const noexcept { return memory_ != MAP_FAILED; }
   [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(memory_); }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }

@@ -70,8 +70,8 @@ class DeviceSlots {
   /// would.
   ~DeviceSlots() {
     if (free_.size() == slots_.size()) return;
-    (void)new auto(std::move(scratch_));
-    (void)new auto(std::move(tables_));
+    scratch_.keep();
+    tables_.keep();
   }
 
   [[nodiscard]] int device() const noexcept { return device_; }

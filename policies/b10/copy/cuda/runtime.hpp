@@ -51,6 +51,8 @@ class Owned {
     if (handle_) (void)Destroy(handle_);
   }
   [[nodiscard]] Handle get() const noexcept { return handle_; }
+  /// It stays for the life of the process.
+  void keep() noexcept { handle_ = Handle{}; }
 
  private:
   Handle handle_{};
