@@ -125,7 +125,8 @@ bool tend(Endpoint<S, T>& e, Context const& c) {
   }
   bool const copying = !e.remains.copies.empty();
   Duration const age = c.now - e.swept_at;
-  if (c.quarantine.sentence(age, copying) == Sentence::hold) {
+  // A copy under way reads its span list, whatever the policy thinks of its staging.
+  if (copying || c.quarantine.sentence(age, copying) == Sentence::hold) {
     bool const overdue = c.quarantine.sentence(age, false) != Sentence::hold;
     if (copying && overdue && !e.abandoned) abandon(e, c);
     return false;
