@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <b10/core/radix_sort.hpp>
 #include <b10/types.hpp>
 
 namespace b10::core {
@@ -37,9 +38,7 @@ class IntervalSet {
   IntervalSet() = default;
   /// Any order; overlapping and touching ones are merged. None is empty.
   explicit IntervalSet(std::vector<Interval> intervals) : sorted_(std::move(intervals)) {
-    if (!std::is_sorted(sorted_.begin(), sorted_.end(), before)) {
-      std::sort(sorted_.begin(), sorted_.end(), before);
-    }
+    if (!std::is_sorted(sorted_.begin(), sorted_.end(), Before{})) sort();
     merge();
     for (std::size_t first = 0; first < sorted_.size();) {
       auto last = first;
@@ -58,8 +57,9 @@ class IntervalSet {
       auto const part = (span.begin - table.base) >> table.shift;
       if (part + 1 >= table.first.size()) return none;
       auto const at = [&](std::uint32_t i) { return sorted_.begin() + i; };
-      auto const after = std::upper_bound(at(table.first[part]), at(table.first[part + 1]), span,
-                                          before);  // first that begins behind the span's begin
+      auto const after =  // first that begins behind the span's begin
+          std::upper_bound(at(table.first[part]), at(table.first[part + 1]), span.begin,
+                           [](std::uint64_t begin, Interval const& i) { return begin < i.begin; });
       if (after == sorted_.begin() || !holds(*(after - 1), span)) return none;
       return static_cast<std::size_t>(after - sorted_.begin()) - 1;
     }
@@ -83,11 +83,38 @@ class IntervalSet {
     std::vector<std::uint32_t> first{};
   };
 
-  [[nodiscard]] static bool before(Interval const& a, Interval const& b) noexcept {
-    return std::tie(a.device, a.begin) < std::tie(b.device, b.begin);
-  }
+  struct Before {  // a type, so that it is inlined
+    [[nodiscard]] bool operator()(Interval const& a, Interval const& b) const noexcept {
+      return std::tie(a.device, a.begin) < std::tie(b.device, b.begin);
+    }
+  };
   [[nodiscard]] static bool holds(Interval const& outer, Interval const& inner) noexcept {
     return outer.device == inner.device && outer.begin <= inner.begin && inner.end <= outer.end;
+  }
+
+  /// By (device, begin): digit by digit for the lists of blocks that grants are.
+  void sort() {
+    auto const order = [this](auto key) {
+      std::vector<Keyed> items;
+      items.reserve(sorted_.size());
+      for (std::uint32_t i = 0; i < sorted_.size(); ++i) items.push_back({key(sorted_[i]), i});
+      radix_sort(items);
+      std::vector<Interval> ordered;
+      ordered.reserve(sorted_.size());
+      for (Keyed const& item : items) ordered.push_back(sorted_[item.index]);
+      sorted_ = std::move(ordered);
+    };
+    if (sorted_.size() > std::numeric_limits<std::uint32_t>::max())
+      return std::sort(sorted_.begin(), sorted_.end(), Before{});
+    auto low = std::numeric_limits<std::uint64_t>::max();
+    for (Interval const& i : sorted_) low = std::min(low, i.begin);
+    order([low](Interval const& i) { return i.begin - low; });
+    if (std::any_of(sorted_.begin(), sorted_.end(),
+                    [&](Interval const& i) { return i.device != sorted_.front().device; }))
+      order([](Interval const& i) {  // any int, in its order
+        return static_cast<std::uint64_t>(std::int64_t{to_integer(i.device)} -
+                                          std::numeric_limits<std::int32_t>::min());
+      });
   }
 
   void merge() {
