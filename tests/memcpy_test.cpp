@@ -15,6 +15,7 @@ using namespace b10;
 
 TEST_CASE("Memcpy obeys the copy engine laws", "[copy]") {
   laws::copy_engine(support::host_copies<copy::Memcpy>({}, [](auto&, auto&) {}));
+  laws::digesting_copy_engine(support::host_copies<copy::Memcpy>({}, [](auto&, auto&) {}));
 }
 
 TEST_CASE("the Held engine of the tests obeys the copy engine laws", "[copy]") {

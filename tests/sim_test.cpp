@@ -344,10 +344,13 @@ TEST_CASE("copy::Fake obeys the copy engine laws", "[sim][copy]") {
     auto const timeline = std::make_shared<sim::Timeline>(seed);
     auto const control =
         std::make_shared<copy::FakeControl>(timeline, copy::FakeControl::Options{});
-    laws::copy_engine(support::host_copies<copy::Fake>(
-        {control}, [&](copy::Fake& engine, copy::Fake::Event& event) {
-          while (engine.query(event) == CopyState::pending) REQUIRE(timeline->step());
-        }));
+    auto const finish = [&](copy::Fake& engine, copy::Fake::Event& event) {
+      while (engine.query(event) == CopyState::pending) REQUIRE(timeline->step());
+    };
+    laws::copy_engine(support::host_copies<copy::Fake>({control}, finish));
+    auto const another =
+        std::make_shared<copy::FakeControl>(timeline, copy::FakeControl::Options{});
+    laws::digesting_copy_engine(support::host_copies<copy::Fake>({another}, finish));
   }
 }
 

@@ -20,7 +20,8 @@ namespace b10::bench {
 
 inline constexpr char const* usage =
     "write_bench_gpu [--verify | --latency] [--quick] [--out DIR] [--budget SECONDS]\n"
-    "                [--engine staged|direct|copy_engine_batch]... [--wire tcp|shared_memory]\n"
+    "                [--engine staged|digested|direct|copy_engine_batch]... [--wire "
+    "tcp|shared_memory]\n"
     "                [--staging pinned|shared|device]\n"
     "                [--workload NAME]... [--divisor N] [--slice KIB]... [--depth N]...\n"
     "                [--repeats N] [--device-count N] [--cpus A-B,C-D]\n"
@@ -75,6 +76,7 @@ struct Arguments {
 
 [[nodiscard]] inline EngineKind find_engine(std::string const& name) {
   if (name == "staged") return EngineKind::staged;
+  if (name == "digested") return EngineKind::digested;
   if (name == "direct") return EngineKind::direct;
   if (name == "copy_engine_batch") return EngineKind::copy_engine_batch;
   refuse("no engine \"" + name + "\"");

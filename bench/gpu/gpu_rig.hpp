@@ -20,11 +20,12 @@
 
 namespace b10::bench {
 
-enum class EngineKind : std::uint8_t { staged, direct, copy_engine_batch };
+enum class EngineKind : std::uint8_t { staged, digested, direct, copy_engine_batch };
 [[nodiscard]] constexpr char const* to_string(EngineKind kind) {
-  return kind == EngineKind::staged   ? "Staged"
-         : kind == EngineKind::direct ? "Direct"
-                                      : "CopyEngineBatch";
+  return kind == EngineKind::staged     ? "Staged"
+         : kind == EngineKind::digested ? "Staged with digests"
+         : kind == EngineKind::direct   ? "Direct"
+                                        : "CopyEngineBatch";
 }
 
 /// Where bytes wait, and so what carries payloads.
@@ -100,9 +101,9 @@ class Rig {
 /// Config::max_in_flight_ops the other.
 using AnySlices = slicing::Pipelined<std::uint64_t{64} << 20, 64>;
 
-template <class Staging>
+template <class Staging, class Completion = completion::CopyEvent>
 class RigOf : public Rig {
-  using Node = Transceiver<Staging>;
+  using Node = Transceiver<Staging, tag::Hashed, Completion>;
   using Engine = typename Staging::CopyEngine;
 
  public:
@@ -192,10 +193,12 @@ class RigOf : public Rig {
   void begin(Way way, std::span<LocalSpan const> spans, core::Chunk const& c, std::byte* pinned,
              Slot& slot) {
     SpanRun const run{spans.subspan(c.first, c.count), c.skip, c.bytes};
-    if (way == Way::gather)
-      alone_->gather(run, pinned, slot.event);
+    if constexpr (wants_digests<Completion>)
+      way == Way::gather ? alone_->gather_digested(run, pinned, slot.event)
+                         : alone_->scatter_digested(pinned, run, slot.event);
     else
-      alone_->scatter(pinned, run, slot.event);
+      way == Way::gather ? alone_->gather(run, pinned, slot.event)
+                         : alone_->scatter(pinned, run, slot.event);
     slot.busy = true;
   }
   bool has_ended(Slot& slot) {
@@ -214,11 +217,11 @@ class RigOf : public Rig {
   std::vector<Slot> slots_{};
 };
 
-template <class Engine>
+template <class Engine, class Completion = completion::CopyEvent>
 [[nodiscard]] std::unique_ptr<Rig> make_rig_of(RigOptions const& o) {
-  if (o.staging == StagingKind::shared)
-    return std::make_unique<RigOf<staging::SharedHost<AnySlices, Engine, staging::CudaPinning>>>(o);
-  return std::make_unique<RigOf<staging::PinnedHost<AnySlices, Engine>>>(o);
+  using Shared = staging::SharedHost<AnySlices, Engine, staging::CudaPinning>;
+  if (o.staging == StagingKind::shared) return std::make_unique<RigOf<Shared, Completion>>(o);
+  return std::make_unique<RigOf<staging::PinnedHost<AnySlices, Engine>, Completion>>(o);
 }
 
 /// The engine of device staging is copy::Peer, whatever `o.engine` says.
@@ -228,6 +231,8 @@ template <class Engine>
   switch (o.engine) {
     case EngineKind::staged:
       return make_rig_of<copy::Staged>(o);
+    case EngineKind::digested:
+      return make_rig_of<copy::Staged, completion::Digested>(o);
     case EngineKind::direct:
       return make_rig_of<copy::Direct>(o);
     case EngineKind::copy_engine_batch:

@@ -53,7 +53,8 @@ struct Session {
 };
 
 std::vector<EngineKind> all_engines() {
-  return {EngineKind::staged, EngineKind::direct, EngineKind::copy_engine_batch};
+  return {EngineKind::staged, EngineKind::digested, EngineKind::direct,
+          EngineKind::copy_engine_batch};
 }
 
 std::string title(Setup const& setup, Command const& c) {

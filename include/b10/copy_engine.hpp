@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 
+#include <b10/completion.hpp>
 #include <b10/policy.hpp>
 #include <b10/types.hpp>
 
@@ -103,6 +105,20 @@ concept SaysWhetherCopiesEndInline =
         "add: static constexpr bool ends_inline = ... (true: the copy has ended when gather or "
         "scatter returns)">;
 
+template <class E>
+concept DigestsCopies =
+    requires(E& e, E const& c, std::byte* to, std::byte const* from, SpanRun run,
+             typename E::Event& event) {
+      { e.gather_digested(run, to, event) } -> std::same_as<void>;
+      { e.scatter_digested(from, run, event) } -> std::same_as<void>;
+      { c.digest(event) } noexcept -> std::same_as<std::uint64_t>;
+    } ||
+    unmet<
+        "this completion policy compares digests: use a copy engine that computes them "
+        "(copy::Memcpy, copy::Staged), or add: void gather_digested(...), void "
+        "scatter_digested(...) as gather and scatter, and std::uint64_t digest(Event const&) const "
+        "noexcept">;
+
 }  // namespace req
 
 /// Copies between KV memory and staging, and says when a copy has ended. Laws: after query() says
@@ -116,5 +132,25 @@ template <class E>
 concept CopyEngine = Policy<E> && req::IsMadeFromOptions<E> && req::HasEvents<E> &&
                      req::Gathers<E> && req::Scatters<E> && req::SaysWhenItHasRoom<E> &&
                      req::ExplainsFailures<E> && req::SaysWhetherCopiesEndInline<E>;
+
+namespace detail {
+
+/// Stands in where no digests are wanted. Compilers explain a concept, not one side of an `or`.
+struct DigestsNothing {
+  struct Event {};
+  void gather_digested(SpanRun, std::byte*, Event&);
+  void scatter_digested(std::byte const*, SpanRun, Event&);
+  std::uint64_t digest(Event const&) const noexcept;
+};
+template <class Completion, class Engine>
+using EngineToDigest = std::conditional_t<wants_digests<Completion>, Engine, DigestsNothing>;
+
+}  // namespace detail
+
+/// A copy engine that can also say what it copied. Law: after a copy that was started by
+/// gather_digested or scatter_digested has ended as done, digest(event) is the Digest
+/// (b10/digest.hpp) of its contiguous side. Models: copy::Memcpy, copy::Staged, copy::Fake.
+template <class E>
+concept DigestingCopyEngine = CopyEngine<E> && req::DigestsCopies<E>;
 
 }  // namespace b10

@@ -7,6 +7,7 @@
 #endif
 
 #include <b10/completion/copy_event.hpp>
+#include <b10/completion/digested.hpp>
 #include <b10/copy/fake.hpp>
 #include <b10/copy/memcpy.hpp>
 #include <b10/core/transceiver.hpp>
@@ -70,7 +71,9 @@ template <class StagingPolicy = staging::PinnedHost<slicing::Pipelined<>, copy::
           class QuarantinePolicy = quarantine::Ttl<120>, class TransportPolicy = transport::Ucx>
   requires req::StagingIsLinked<StagingPolicy> && req::TransportIsLinked<TransportPolicy> &&
            Staging<StagingPolicy> && TagScheme<Tags> && Completion<CompletionPolicy> &&
-           Quarantine<QuarantinePolicy> && Transport<TransportPolicy>
+           Quarantine<QuarantinePolicy> && Transport<TransportPolicy> &&
+           req::DigestsCopies<
+               detail::EngineToDigest<CompletionPolicy, typename StagingPolicy::CopyEngine>>
 class Transceiver : public BasicTransceiver<StagingPolicy, Tags, CompletionPolicy, QuarantinePolicy,
                                             TransportPolicy> {
   using BasicTransceiver<StagingPolicy, Tags, CompletionPolicy, QuarantinePolicy,

@@ -163,9 +163,9 @@ struct PairOf {
 
 using Pair = PairOf<Node>;
 
-template <class Staging>
-using Over = Transceiver<Staging, tag::Hashed, completion::CopyEvent, quarantine::TtlMs<300>,
-                         transport::Loopback>;
+template <class Staging, class Completion = completion::CopyEvent>
+using Over =
+    Transceiver<Staging, tag::Hashed, Completion, quarantine::TtlMs<300>, transport::Loopback>;
 
 /// A stream of the engine's that fills the source pages, and its event.
 struct Producer {
@@ -206,6 +206,34 @@ TEMPLATE_TEST_CASE(
     CHECK_THAT(n.a->explain(), Catch::Contains("written into its staging from here"));
   auto const& m = n.a->metrics();
   CHECK(m.staging_free.get() == m.staging_total.get());
+}
+
+TEST_CASE("with digests a WRITE between GPUs lands, and a payload that changed on its way does not",
+          "[gpu]") {
+  if (support::no_gpu()) return;
+  PairOf<Over<staging::PinnedHost<slicing::Pipelined<64 << 10, 3>, copy::Staged>,
+              completion::Digested>>
+      n;
+  n.require_works(1, 300);
+  Tag tag{};
+  std::vector<std::byte> message;
+  n.network->set_filter([&](transport::loopback::Passing const& p) {
+    auto const h = wire::decode_data_header(p.bytes);
+    if (!h || h->chunk != ChunkIndex{2}) return transport::loopback::Fate::deliver;
+    tag = p.tag;
+    message.assign(p.bytes.begin(), p.bytes.end());
+    return transport::loopback::Fate::drop;
+  });
+  auto g = n.grant(2, 300);
+  auto t = n.write(2, 300);
+  REQUIRE(n.turn([&] { return !message.empty(); }));
+  message.back() ^= std::byte{1};
+  n.network->inject("b", tag, message);
+  REQUIRE(n.turn([&] { return t.outcome().has_value(); }));
+  n.network->set_filter({});
+  CHECK(t.outcome()->reason == Reason::integrity);
+  CHECK_THAT(t.outcome()->why, Catch::Contains("DATA 2") && Catch::Contains("digests differ"));
+  n.require_works(3, 300);
 }
 
 TEST_CASE("device staging refuses host spans and says why, and the next transfer is exact",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <b10/copy_engine.hpp>
+#include <b10/digest.hpp>
 #include <b10/outcome.hpp>
 
 #include "support/catch.hpp"
@@ -77,6 +78,49 @@ void refuses_what_it_cannot_reach(Fixture& f, b10::LocalSpan kv, std::byte* stag
 }
 
 }  // namespace detail
+
+/// Every model of b10::DigestingCopyEngine passes these: whatever the alignment and the pieces, the
+/// digest is that of the contiguous side, and the bytes are copied as without it.
+template <CopyFixture Fixture>
+  requires b10::DigestingCopyEngine<typename std::remove_cvref_t<Fixture>::Engine>
+void digesting_copy_engine(Fixture&& f) {
+  using namespace b10;
+  using Engine = typename std::remove_cvref_t<Fixture>::Engine;
+  auto& engine = f.engine();
+  constexpr std::size_t pool_bytes = 1024;
+  auto const kv = f.kv(pool_bytes);
+  auto* const staging = f.staging(pool_bytes);
+  auto const spans = detail::scattered(kv);
+  std::uint64_t total = 0;
+  for (auto const& s : spans) total += s.bytes;
+  for (auto const& [skip, cut] : {std::pair{0u, 0u}, std::pair{5u, 0u}, std::pair{3u, 250u}}) {
+    CAPTURE(skip, cut);
+    SpanRun const run{spans, skip, total - skip - cut};
+    auto const content = detail::noise(pool_bytes, skip + cut);
+    f.write(kv, content);
+    typename Engine::Event gathered{};
+    engine.gather_digested(run, staging, gathered);
+    f.finish(gathered);
+    REQUIRE(engine.query(gathered) == CopyState::done);
+    auto const expected = detail::join(run, kv, content);
+    CHECK(std::vector<std::byte>(staging, staging + run.bytes) == expected);
+    Digest digest;
+    digest.update(expected.data(), expected.size());
+    CHECK(engine.digest(gathered) == digest.value());
+
+    staging[run.bytes / 2] ^= std::byte{1};
+    digest = {};
+    digest.update(staging, run.bytes);
+    typename Engine::Event scattered{};
+    engine.scatter_digested(staging, run, scattered);
+    f.finish(scattered);
+    REQUIRE(engine.query(scattered) == CopyState::done);
+    CHECK(engine.digest(scattered) == digest.value());
+    CHECK(engine.digest(scattered) != engine.digest(gathered));
+    CHECK(detail::join(run, kv, f.read(kv)) ==
+          std::vector<std::byte>(staging, staging + run.bytes));
+  }
+}
 
 /// Every model of b10::CopyEngine passes these.
 template <CopyFixture Fixture>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <b10/copy_engine.hpp>
+#include <b10/digest.hpp>
 #include <b10/host_event.hpp>
 #include <b10/outcome.hpp>
 
@@ -85,6 +86,7 @@ class HeldControl {
     CopyState state;
     SpanRun run;
     std::byte* staging;
+    std::uint64_t digest = 0;
   };
   struct Rule {
     bool held = true;
@@ -103,13 +105,17 @@ class HeldControl {
       --r.refused;
       throw Error(Reason::copy_failed, "copy::Held was told to refuse this copy");
     }
-    copies_.push_back({kind, r.fails ? CopyState::failed : CopyState::pending, run, staging});
+    copies_.push_back({kind, r.fails ? CopyState::failed : CopyState::pending, run, staging, 0});
     if (!r.held) finish(copies_.back());
     return copies_.size() - 1;
   }
   [[nodiscard]] CopyState state(std::size_t i) const {
     std::lock_guard const lock(mutex_);
     return copies_.at(i).state;
+  }
+  [[nodiscard]] std::uint64_t digest(std::size_t i) const {
+    std::lock_guard const lock(mutex_);
+    return copies_.at(i).digest;
   }
   [[nodiscard]] bool has_room() const {
     std::lock_guard const lock(mutex_);
@@ -118,11 +124,14 @@ class HeldControl {
   static void finish(Copy& copy) {
     if (copy.state != CopyState::pending) return;
     auto* at = copy.staging;
+    Digest digest;
     copy.run.for_each([&](std::byte* address, std::uint64_t bytes, Device) {
       copy.kind == CopyKind::gather ? std::memcpy(at, address, bytes)
                                     : std::memcpy(address, at, bytes);
+      digest.update(at, bytes);
       at += bytes;
     });
+    copy.digest = digest.value();
     copy.state = CopyState::done;
   }
   void set_held(CopyKind kind, bool held) {
@@ -160,6 +169,13 @@ class Held {
   void scatter(std::byte const* from, SpanRun to, Event& event) {
     event = {control_->start(CopyKind::scatter, to, const_cast<std::byte*>(from)), true};
   }
+  void gather_digested(SpanRun from, std::byte* to, Event& event) { gather(from, to, event); }
+  void scatter_digested(std::byte const* from, SpanRun to, Event& event) {
+    scatter(from, to, event);
+  }
+  [[nodiscard]] std::uint64_t digest(Event const& event) const noexcept {
+    return event.started ? control_->digest(event.index) : 0;
+  }
   [[nodiscard]] bool has_room() const noexcept { return control_->has_room(); }
   [[nodiscard]] CopyState query(Event& event) const noexcept {
     return event.started ? control_->state(event.index) : CopyState::done;
@@ -176,6 +192,6 @@ class Held {
   std::shared_ptr<HeldControl> control_ = std::make_shared<HeldControl>();
 };
 
-static_assert(CopyEngine<Held>, "copy::Held must model b10::CopyEngine");
+static_assert(DigestingCopyEngine<Held>, "copy::Held must model b10::DigestingCopyEngine");
 
 }  // namespace b10::copy

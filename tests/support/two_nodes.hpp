@@ -21,8 +21,9 @@ inline constexpr std::uint64_t slice_bytes = 1024;
 /// The toy setup of the field cases: spans of 256 B, slices of 4 spans, 2 in flight; time and
 /// copies move only when the test says so.
 template <class Tags = b10::tag::Hashed, class Slicing = b10::slicing::Pipelined<slice_bytes, 2>,
-          class Staging = b10::staging::Host<Slicing, b10::copy::Held>>
-using Node = b10::Transceiver<Staging, Tags, b10::completion::CopyEvent, b10::quarantine::Ttl<120>,
+          class Staging = b10::staging::Host<Slicing, b10::copy::Held>,
+          class Completion = b10::completion::CopyEvent>
+using Node = b10::Transceiver<Staging, Tags, Completion, b10::quarantine::Ttl<120>,
                               b10::transport::Loopback>;
 /// The same, whose senders write the receiver's views themselves.
 using SharingNode =

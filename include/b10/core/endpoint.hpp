@@ -47,6 +47,7 @@ struct Slot {
   std::optional<typename S::View> view{};
   typename S::CopyEngine::Event event{};
   Operation operation{};
+  std::uint64_t digest = 0;                                 ///< that DATA came with
   std::array<std::byte, wire::data_header_bytes> header{};  ///< all of DATA in a placed transfer
 };
 

@@ -49,6 +49,9 @@ class LaneServices {
     return true;
   }();
 
+  static constexpr bool digests = wants_digests<Completion>;
+  static constexpr DigestKind digest_kind = digests ? DigestKind::mixed_words : DigestKind::none;
+
   LaneServices(Config const& config, Hello const& hello, std::shared_ptr<GrantTable> grants)
       : config_(config),
         hello_(hello),
@@ -72,6 +75,11 @@ class LaneServices {
   [[nodiscard]] ReadyList& ready_list() noexcept { return ready_; }
   [[nodiscard]] DeadlineQueue& deadlines() noexcept { return deadlines_; }
   [[nodiscard]] auto& copies() noexcept { return staging_.copies(); }
+  /// Of a chunk whose copy here has ended; 0 without digests.
+  [[nodiscard]] std::uint64_t digest(Slot const& s) noexcept {
+    if constexpr (digests) return staging_.copies().digest(s.event);
+    return 0;
+  }
   [[nodiscard]] Tag tag(MessageIdentity const& m) const noexcept { return tags_.tag(m); }
   [[nodiscard]] unsigned depth() const noexcept {
     return std::max(1u, std::min(S::Slicing::depth, config_.max_in_flight_ops));

@@ -60,7 +60,10 @@ struct ReceivePipeline {
   static void check_control(Lane& lane, Receive& t) {
     wire::Control const& c = t.control;
     auto const refuse = [](std::string const& why) { throw Error(Reason::refused, why); };
-    if (c.digest != 0) refuse("digest kind " + std::to_string(c.digest) + " is not known here");
+    if (c.digest != to_integer(Lane::digest_kind))
+      refuse("digest kind " + std::to_string(c.digest) + ", here it is " +
+             std::to_string(to_integer(Lane::digest_kind)) + " (the Completion policy, " +
+             std::string(Lane::Completion::name) + " here, must be the same on both nodes)");
     if (c.slice_bytes == 0 || c.slice_bytes > lane.slice_bytes(*t.endpoint))
       refuse("slices of " + std::to_string(c.slice_bytes) + " bytes, agreed were " +
              std::to_string(lane.slice_bytes(*t.endpoint)));
@@ -202,7 +205,8 @@ struct ReceivePipeline {
           "DATA " + std::to_string(s.chunk) + ": got " + std::to_string(op.bytes()) + " of " +
               std::to_string(message_bytes(t, s)) + " bytes, " + std::string(op.text()));
     auto const h = wire::decode_data_header({message(t, s), wire::data_header_bytes});
-    wire::DataHeader const want{e.info.generation, t.id(), ChunkIndex{s.chunk}, c.bytes, 0};
+    s.digest = Lane::digests && h ? h->digest : 0;
+    wire::DataHeader const want{e.info.generation, t.id(), ChunkIndex{s.chunk}, c.bytes, s.digest};
     if (!h || *h != want)
       throw Error(Reason::integrity,
                   "DATA " + std::to_string(s.chunk) + " carries another identity");
@@ -221,8 +225,12 @@ struct ReceivePipeline {
     lane.record(Stage::scatter_started, t.id(), s.chunk);
     std::span<LocalSpan const> const spans(t.spans);
     try {
-      lane.copies().scatter(s.view->data() + wire::data_header_bytes,
-                            {spans.subspan(c.first, c.count), c.skip, c.bytes}, s.event);
+      std::byte const* const from = s.view->data() + wire::data_header_bytes;
+      SpanRun const run{spans.subspan(c.first, c.count), c.skip, c.bytes};
+      if constexpr (Lane::digests)
+        lane.copies().scatter_digested(from, run, s.event);
+      else
+        lane.copies().scatter(from, run, s.event);
     } catch (...) {
       lane.end_copy(*t.grant);  // it never began
       throw;
@@ -237,6 +245,10 @@ struct ReceivePipeline {
     lane.end_copy(*t.grant);
     if (copy == CopyState::failed)
       throw Error(Reason::copy_failed, "a scatter failed: " + lane.copies().why());
+    if (lane.digest(s) != s.digest)
+      throw Error(Reason::integrity, "DATA " + std::to_string(s.chunk) +
+                                         ": the bytes that were scattered are not those that were "
+                                         "gathered, their digests differ (completion::Digested)");
     lane.record(Stage::scatter_done, t.id(), s.chunk);
     t.bytes_landed += t.chunks()[s.chunk].bytes;
     ++t.landed;

@@ -111,6 +111,7 @@ struct SendPipeline {
     control.ordered = t.plan.ordered;
     control.last_segment = t.packer->done();
     control.placed = t.placed;
+    control.digest = to_integer(Lane::digest_kind);
     control.segment = std::span<std::byte const>(segment).first(n);
     if (!link.control(wire::encode(control, frame))) t.link_lost = true;
     lane.record(Stage::control_sent, t.id);
@@ -209,7 +210,11 @@ struct SendPipeline {
     Chunk const& c = t.chunks[t.next];
     std::span<LocalSpan const> const spans(t.plan.sources);
     lane.record(Stage::gather_started, t.id, t.next);
-    lane.copies().gather({spans.subspan(c.first, c.count), c.skip, c.bytes}, to, s.event);
+    SpanRun const run{spans.subspan(c.first, c.count), c.skip, c.bytes};
+    if constexpr (Lane::digests)
+      lane.copies().gather_digested(run, to, s.event);
+    else
+      lane.copies().gather(run, to, s.event);
     s.chunk = t.next++;
     s.state = State::copying;
   }
@@ -223,7 +228,8 @@ struct SendPipeline {
     if (++t.gathered == t.chunks.size()) t.state->release_sources();
     std::uint64_t const bytes = t.chunks[s.chunk].bytes;
     std::byte* const message = t.placed ? s.header.data() : s.view->data();
-    wire::encode(wire::DataHeader{t.endpoint->info.generation, t.id, ChunkIndex{s.chunk}, bytes, 0},
+    wire::encode(wire::DataHeader{t.endpoint->info.generation, t.id, ChunkIndex{s.chunk}, bytes,
+                                  lane.digest(s)},
                  std::span<std::byte, wire::data_header_bytes>(message, wire::data_header_bytes));
     s.operation.reset();
     s.state = State::wire;

@@ -12,4 +12,9 @@ cudaError_t Linked::scatter(std::byte const* from, Layout const& layout, Reach r
   return Inline::scatter(from, layout, reach, stream);
 }
 
+cudaError_t Linked::digest(std::byte const* from, std::uint64_t bytes, std::uint64_t first_word,
+                           std::uint64_t* partials, cudaStream_t stream) noexcept {
+  return Inline::digest(from, bytes, first_word, partials, stream);
+}
+
 }  // namespace b10::device

@@ -9,6 +9,7 @@
 
 #include <b10/device/copy_spans.hpp>
 #include <b10/device/copy_window.cuh>
+#include <b10/device/digest.cuh>
 #include <b10/device/tuning.cuh>
 
 namespace b10::device {
@@ -192,6 +193,11 @@ struct Inline {
   [[nodiscard]] static cudaError_t scatter(std::byte const* from, Layout const& layout, Reach reach,
                                            cudaStream_t stream) noexcept {
     return start<Direction::scatter>(layout, const_cast<std::byte*>(from), reach, stream);
+  }
+  [[nodiscard]] static cudaError_t digest(std::byte const* from, std::uint64_t bytes,
+                                          std::uint64_t first_word, std::uint64_t* partials,
+                                          cudaStream_t stream) noexcept {
+    return launch_digest(from, bytes, first_word, partials, stream);
   }
 
  private:

@@ -7,6 +7,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <b10/device/digest.hpp>
+
 namespace b10::device {
 
 /// Where the contiguous side of a copy lies; the scattered side is always VRAM.
@@ -148,6 +150,12 @@ struct Linked {
   /// Spreads `from` [layout.bytes] over the pieces.
   [[nodiscard]] static cudaError_t scatter(std::byte const* from, Layout const& layout, Reach reach,
                                            cudaStream_t stream) noexcept;
+  /// Writes the parts of a b10::Digest of VRAM: digest_partials(bytes) numbers whose sum it is, to
+  /// memory that the device can write. `from` is aligned to 8 and starts with word `first_word` of
+  /// what the digest is of.
+  [[nodiscard]] static cudaError_t digest(std::byte const* from, std::uint64_t bytes,
+                                          std::uint64_t first_word, std::uint64_t* partials,
+                                          cudaStream_t stream) noexcept;
 };
 
 }  // namespace b10::device

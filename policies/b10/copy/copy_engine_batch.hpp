@@ -24,6 +24,7 @@ class CopyEngineBatch : public cuda::Engine<CopyEngineBatch> {
  public:
   static constexpr std::string_view name = "copy::CopyEngineBatch";
   static constexpr bool reaches_host = true;
+  static constexpr bool digests = false;
   using Options = cuda::EngineOptions;
 
   /// Throws Error{invalid_request, refused}.

@@ -15,7 +15,8 @@ namespace b10::copy {
 /// One kernel straight between scattered device memory and pinned memory. Use it where no scratch
 /// can be spared and the GPU is idle: it has the lowest latency, but it holds its multiprocessors
 /// for as long as the bus takes, which costs a model running beside it 8 to 85 % (bench/results). A
-/// single piece goes by DMA. Memory: 16 B of pinned memory a span and slot. Else as copy::Staged.
+/// single piece goes by DMA. Memory: 16 B of pinned memory a span and slot. No digests. Else as
+/// copy::Staged.
 template <class Kernels = device::Linked>
 class BasicDirect : public cuda::Engine<BasicDirect<Kernels>> {
   using Base = cuda::Engine<BasicDirect>;
@@ -24,6 +25,7 @@ class BasicDirect : public cuda::Engine<BasicDirect<Kernels>> {
  public:
   static constexpr std::string_view name = "copy::Direct";
   static constexpr bool reaches_host = true;
+  static constexpr bool digests = false;
   using Options = cuda::EngineOptions;
 
   /// Throws Error{invalid_request, refused}.

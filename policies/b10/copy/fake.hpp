@@ -44,6 +44,11 @@ class Fake {
   void scatter(std::byte const* from, SpanRun to, Event& event) {
     event = control_->start(Direction::scatter, to, const_cast<std::byte*>(from));
   }
+  void gather_digested(SpanRun from, std::byte* to, Event& event) { gather(from, to, event); }
+  void scatter_digested(std::byte const* from, SpanRun to, Event& event) {
+    scatter(from, to, event);
+  }
+  [[nodiscard]] std::uint64_t digest(Event const& event) const noexcept { return event.digest; }
   [[nodiscard]] bool has_room() const noexcept { return control_->has_room(); }
   [[nodiscard]] CopyState query(Event& event) const noexcept { return control_->query(event); }
   [[nodiscard]] CopyState source_ready(SourceReady const& ready) const noexcept {
@@ -55,6 +60,6 @@ class Fake {
   std::shared_ptr<FakeControl> control_;
 };
 
-static_assert(CopyEngine<Fake>, "copy::Fake must model b10::CopyEngine");
+static_assert(DigestingCopyEngine<Fake>, "copy::Fake must model b10::DigestingCopyEngine");
 
 }  // namespace b10::copy

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <b10/copy_engine.hpp>
+#include <b10/digest.hpp>
 #include <b10/outcome.hpp>
 #include <b10/sim/timeline.hpp>
 
@@ -83,6 +84,7 @@ class FakeControl final : public sim::Timeline::Client {
     std::uint32_t index = 0;
     bool started = false;
     CopyState ended = CopyState::done;
+    std::uint64_t digest = 0;  ///< of all that was moved, once ended
   };
   [[nodiscard]] bool has_room() const noexcept { return pending_ < options_.slots; }
   [[nodiscard]] Ticket start(Direction direction, SpanRun run, std::byte* staging) {
@@ -100,7 +102,7 @@ class FakeControl final : public sim::Timeline::Client {
     auto const i = take();
     Copy& c = copies_[i];
     auto const& o = options_;
-    c = {direction, CopyState::pending, fault, run, staging, {}, 0, {}};
+    c = {direction, CopyState::pending, fault, run, staging, {}, 0, {}, {}};
     c.pieces = 1 + timeline_->random().below(o.pieces_max);
     if (fault == CopyFault::hold || fault == CopyFault::fail) c.pieces = std::max(c.pieces, 2u);
     auto const time = timeline_->random().between(o.time_min, o.time_max);
@@ -109,7 +111,7 @@ class FakeControl final : public sim::Timeline::Client {
     note(direction == Direction::gather ? sim::What::gather_started : sim::What::scatter_started,
          run.bytes);
     schedule(i);
-    return {i, true, CopyState::pending};
+    return {i, true, CopyState::pending, 0};
   }
   [[nodiscard]] CopyState query(Ticket& t) {
     if (!t.started) return t.ended;
@@ -117,6 +119,7 @@ class FakeControl final : public sim::Timeline::Client {
     if (s == CopyState::pending) return s;
     t.started = false;
     t.ended = s;
+    t.digest = copies_[t.index].digest.value();
     free_.push_back(t.index);
     return s;
   }
@@ -137,6 +140,7 @@ class FakeControl final : public sim::Timeline::Client {
     Duration step;
     std::uint64_t moved;
     std::uint32_t pieces;  ///< still to come
+    Digest digest;         ///< of the bytes as they were when they were moved
   };
 
   void on_time(std::uint32_t, std::uint64_t which) override {
@@ -173,6 +177,7 @@ class FakeControl final : public sim::Timeline::Client {
         std::byte* const kv = p + (first - at);
         c.direction == Direction::gather ? std::memcpy(staged, kv, end - first)
                                          : std::memcpy(kv, staged, end - first);
+        c.digest.update(kv, end - first);
       }
       at += bytes;
     });

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
 #include <b10/copy/past_cache.hpp>
 #include <b10/copy_engine.hpp>
+#include <b10/digest.hpp>
 #include <b10/outcome.hpp>
 
 namespace b10::copy {
@@ -38,6 +41,55 @@ inline void scatter_host(std::byte const* from, SpanRun to) noexcept {
     from += bytes;
   });
   past_cache_done();  // once a chunk: a fence a span costs more than it saves
+}
+
+/// Follows a copy along its contiguous side with the digest, a cache's worth behind: each byte is
+/// digested while the copy has it in the cache.
+class DigestBehind {
+ public:
+  explicit DigestBehind(std::byte const* contiguous) noexcept : next_(contiguous) {}
+  /// The copy is done up to here.
+  void reached(std::byte const* end) noexcept {
+    if (end - next_ >= batch_bytes) digest_to(end);
+  }
+  [[nodiscard]] std::uint64_t value_at(std::byte const* end) noexcept {
+    digest_to(end);
+    return digest_.value();
+  }
+
+ private:
+  static constexpr std::ptrdiff_t batch_bytes = 16 << 10;  // half of a first-level cache
+  void digest_to(std::byte const* end) noexcept {
+    digest_.update(next_, static_cast<std::uint64_t>(end - next_));
+    next_ = end;
+  }
+
+  Digest digest_{};
+  std::byte const* next_;
+};
+
+/// gather_host, and the digest of what it gathered.
+[[nodiscard]] inline std::uint64_t gather_host_digested(SpanRun from, std::byte* to) noexcept {
+  DigestBehind digest(to);
+  from.for_each([&](std::byte const* address, std::uint64_t bytes, Device) {
+    std::memcpy(to, address, bytes);
+    to += bytes;
+    digest.reached(to);
+  });
+  return digest.value_at(to);
+}
+
+/// scatter_host, and the digest of what it scattered.
+[[nodiscard]] inline std::uint64_t scatter_host_digested(std::byte const* from,
+                                                         SpanRun to) noexcept {
+  DigestBehind digest(from);
+  to.for_each([&](std::byte* address, std::uint64_t bytes, Device) {
+    past_cache(address, from, bytes);
+    from += bytes;
+    digest.reached(from);
+  });
+  past_cache_done();
+  return digest.value_at(from);
 }
 
 }  // namespace b10::copy

@@ -20,7 +20,9 @@ struct Memcpy {
   static constexpr bool ends_inline = true;
 
   struct Options {};
-  struct Event {};                ///< always done: on the host the copy is the event
+  struct Event {  ///< always done: on the host the copy is the event
+    std::uint64_t digest = 0;
+  };
   using SourceReady = HostEvent;  ///< where a CUDA engine takes CUDA events
 
   Memcpy() = default;
@@ -34,6 +36,15 @@ struct Memcpy {
     require_host(to, "copy::Memcpy", "scatter");
     scatter_host(from, to);
   }
+  void gather_digested(SpanRun from, std::byte* to, Event& event) const {
+    require_host(from, "copy::Memcpy", "gather");
+    event.digest = gather_host_digested(from, to);
+  }
+  void scatter_digested(std::byte const* from, SpanRun to, Event& event) const {
+    require_host(to, "copy::Memcpy", "scatter");
+    event.digest = scatter_host_digested(from, to);
+  }
+  [[nodiscard]] std::uint64_t digest(Event const& event) const noexcept { return event.digest; }
   [[nodiscard]] bool has_room() const noexcept { return true; }
   [[nodiscard]] CopyState query(Event&) const noexcept { return CopyState::done; }
   [[nodiscard]] CopyState source_ready(SourceReady const& ready) const noexcept {
@@ -42,6 +53,6 @@ struct Memcpy {
   [[nodiscard]] std::string why() const { return {}; }
 };
 
-static_assert(CopyEngine<Memcpy>, "copy::Memcpy must model b10::CopyEngine");
+static_assert(DigestingCopyEngine<Memcpy>, "copy::Memcpy must model b10::DigestingCopyEngine");
 
 }  // namespace b10::copy

@@ -25,6 +25,7 @@ class BasicPeer : public cuda::Engine<BasicPeer<Kernels>> {
  public:
   static constexpr std::string_view name = "copy::Peer";
   static constexpr bool reaches_host = false;
+  static constexpr bool digests = false;
   using Options = cuda::EngineOptions;
 
   /// Throws Error{invalid_request, refused}.

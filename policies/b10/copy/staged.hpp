@@ -18,7 +18,8 @@ namespace b10::copy {
 /// beside it little more than that copy would. Pieces of 2 MiB and more, or a single one, go by DMA
 /// alone. Memory: slots x slice bytes of scratch on each device, and 16 B of pinned memory a span
 /// and slot. Refuses (Error{copy_failed}) spans of devices it was not made for and addresses that
-/// are not device memory there. Host spans are copied by the calling thread. Kernels:
+/// are not device memory there. Host spans are copied by the calling thread. Digests
+/// (completion::Digested) are computed on the device, in scratch. Kernels:
 /// device::Linked with b10::cuda, device::Inline in a .cu with b10::cuda_header_only. One thread.
 template <class Kernels = device::Linked>
 class BasicStaged : public cuda::Engine<BasicStaged<Kernels>> {
@@ -28,6 +29,7 @@ class BasicStaged : public cuda::Engine<BasicStaged<Kernels>> {
  public:
   static constexpr std::string_view name = "copy::Staged";
   static constexpr bool reaches_host = true;
+  static constexpr bool digests = true;
   using Options = cuda::EngineOptions;
 
   /// Throws Error{invalid_request, refused}.
@@ -41,7 +43,13 @@ class BasicStaged : public cuda::Engine<BasicStaged<Kernels>> {
   /// From this size on a DMA of its own for each piece is as fast.
   static constexpr std::uint64_t long_piece_bytes = std::uint64_t{2} << 20;
   static bool is_long(Section const& s) noexcept {
-    return s.pieces == 1 || s.bytes / s.pieces >= long_piece_bytes;
+    // A digest needs the bytes in scratch.
+    return !s.digested && (s.pieces == 1 || s.bytes / s.pieces >= long_piece_bytes);
+  }
+  static bool queue_digest(Section const& s, std::byte const* scratch, Steps& steps,
+                           cudaStream_t stream) noexcept {
+    return !s.digested || steps(Kernels::digest(scratch, s.bytes, s.offset / sizeof(std::uint64_t),
+                                                s.slot->partials, stream));
   }
 
   static cudaStream_t last_stream(cuda::Slot const& slot, cuda::Direction direction) noexcept {
@@ -65,6 +73,7 @@ class BasicStaged : public cuda::Engine<BasicStaged<Kernels>> {
     auto const between = s.slot->between.get();
     (void)(steps(Kernels::gather(s.layout, scratch, device::Reach::scratch,
                                  d.gather_kernels.get())) &&
+           queue_digest(s, scratch, steps, d.gather_kernels.get()) &&
            steps(cudaEventRecord(between, d.gather_kernels.get())) &&
            steps(cudaStreamWaitEvent(d.gather_dma[s.slot->way].get(), between, 0)) &&
            steps(cudaMemcpyAsync(to, scratch, s.bytes, cudaMemcpyDeviceToHost,
@@ -87,6 +96,7 @@ class BasicStaged : public cuda::Engine<BasicStaged<Kernels>> {
                                  d.scatter_dma[s.slot->way].get())) &&
            steps(cudaEventRecord(between, d.scatter_dma[s.slot->way].get())) &&
            steps(cudaStreamWaitEvent(d.scatter_kernels.get(), between, 0)) &&
+           queue_digest(s, scratch, steps, d.scatter_kernels.get()) &&
            steps(Kernels::scatter(scratch, s.layout, device::Reach::scratch,
                                   d.scatter_kernels.get())));
   }
@@ -97,6 +107,6 @@ class Staged : public BasicStaged<> {
   using BasicStaged::BasicStaged;
 };
 
-static_assert(CopyEngine<Staged>, "copy::Staged must model b10::CopyEngine");
+static_assert(DigestingCopyEngine<Staged>, "copy::Staged must model b10::DigestingCopyEngine");
 
 }  // namespace b10::copy

@@ -19,13 +19,15 @@ class DeviceSlots;
 /// What one copy under way needs on one device. It belongs to that copy until its event has fired.
 struct Slot {
   DeviceSlots* home = nullptr;
-  Event ended{};                    ///< recorded after the copy's last step
-  Event between{};                  ///< orders a copy's kernel and its DMA
-  std::byte* table = nullptr;       ///< pinned memory for the kernel's list of spans
-  std::byte* scratch = nullptr;     ///< device memory of one slice, if the engine uses any
-  cudaError_t error = cudaSuccess;  ///< of a step that could not be queued after others were
-  Slot* next = nullptr;             ///< the same copy on another device
-  unsigned way = 0;                 ///< which of the DMA streams it uses
+  Event ended{};                      ///< recorded after the copy's last step
+  Event between{};                    ///< orders a copy's kernel and its DMA
+  std::byte* table = nullptr;         ///< pinned memory for the kernel's list of spans
+  std::byte* scratch = nullptr;       ///< device memory of one slice, if the engine uses any
+  cudaError_t error = cudaSuccess;    ///< of a step that could not be queued after others were
+  Slot* next = nullptr;               ///< the same copy on another device
+  unsigned way = 0;                   ///< which of the DMA streams it uses
+  std::uint64_t* partials = nullptr;  ///< pinned memory for the parts of a digest
+  std::uint32_t partial_count = 0;    ///< how many of them the copy under way writes
 };
 
 /// What a pool of slots is made of.
@@ -34,6 +36,7 @@ struct SlotsOptions {
   unsigned slots = 0;
   std::size_t table_bytes = 0;
   std::size_t scratch_bytes = 0;
+  std::uint32_t partials = 0;  ///< of a digest
   bool high_priority = false;
 };
 
@@ -82,6 +85,7 @@ class DeviceSlots {
     free_.pop_back();
     slot->error = cudaSuccess;
     slot->next = nullptr;
+    slot->partial_count = 0;
     return slot;
   }
   void give_back(Slot* slot) noexcept { free_.push_back(slot); }
@@ -103,7 +107,7 @@ class DeviceSlots {
       scratch_ = DeviceBytes(memory);
     }
     if (o.table_bytes > 0) {
-      auto const bytes = o.table_bytes * o.slots;
+      auto const bytes = (o.table_bytes + o.partials * sizeof(std::uint64_t)) * o.slots;
       require(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), Reason::refused,
               "cannot pin " + std::to_string(bytes) + " bytes of span tables" + where + knob);
       tables_ = PinnedBytes(memory);
@@ -120,7 +124,11 @@ class DeviceSlots {
     }
     if (scratch_.get())
       slot.scratch = static_cast<std::byte*>(scratch_.get()) + i * o.scratch_bytes;
-    if (tables_.get()) slot.table = static_cast<std::byte*>(tables_.get()) + i * o.table_bytes;
+    if (auto* const tables = static_cast<std::byte*>(tables_.get())) {
+      slot.table = tables + i * o.table_bytes;
+      slot.partials =
+          reinterpret_cast<std::uint64_t*>(tables + o.slots * o.table_bytes) + i * o.partials;
+    }
     free_.push_back(&slot);
   }
 

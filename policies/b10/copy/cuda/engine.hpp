@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include <b10/copy/host_runs.hpp>
 #include <b10/copy_engine.hpp>
 #include <b10/device/copy_spans.hpp>
+#include <b10/digest.hpp>
 #include <b10/outcome.hpp>
 
 namespace b10::copy::cuda {
@@ -45,6 +47,7 @@ struct Section {
   std::uint64_t offset = 0;  ///< on the contiguous side
   std::uint64_t bytes = 0;
   std::uint32_t pieces = 0;
+  bool digested = false;  ///< the device writes the parts of its digest into the slot
 };
 
 enum class Direction : std::uint8_t { gather, scatter };
@@ -80,15 +83,19 @@ class Engine {
   class Event {
    public:
     Event() = default;
-    Event(Event&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)) {}
+    Event(Event&& other) noexcept { *this = std::move(other); }
     Event& operator=(Event&& other) noexcept {
       slots_ = std::exchange(other.slots_, nullptr);
+      digest_ = other.digest_;
+      undigested_ = other.undigested_;
       return *this;
     }
 
    private:
     friend class Engine;
     Slot* slots_ = nullptr;
+    std::uint64_t digest_ = 0;
+    std::span<std::byte const> undigested_{};  // staging to digest once the copy has ended
   };
 
   /// `scratch_bytes`: of one slot, 0 if the engine needs none.
@@ -100,27 +107,39 @@ class Engine {
                        .slots = options_.slots,
                        .table_bytes = device::SpanTable::bytes_max(options_.spans_max),
                        .scratch_bytes = scratch_bytes,
+                       .partials = Derived::digests ? device::digest_partials_max : 0,
                        .high_priority = options_.priority == Priority::highest}));
     }
   }
 
   void gather(SpanRun from, std::byte* to, Event& event) {
     split(from);
-    start(Direction::gather, event, [&](Section const& s, Steps& steps) {
-      if (s.home) return derived().queue_gather(s, from, to + s.offset, steps);
-      for_each_piece(s, from, [&](std::byte const* address, std::uint64_t at, std::uint64_t n) {
-        std::memcpy(to + s.offset + at, address, n);
-      });
-    });
+    start_gather(from, to, event);
   }
   void scatter(std::byte const* from, SpanRun to, Event& event) {
     split(to);
-    start(Direction::scatter, event, [&](Section const& s, Steps& steps) {
-      if (s.home) return derived().queue_scatter(from + s.offset, s, to, steps);
-      for_each_piece(s, to, [&](std::byte* address, std::uint64_t at, std::uint64_t n) {
-        std::memcpy(address, from + s.offset + at, n);
-      });
-    });
+    start_scatter(from, to, event);
+  }
+  void gather_digested(SpanRun from, std::byte* to, Event& event)
+    requires Derived::digests
+  {
+    split(from);
+    bool const on_device = digest_on_device();
+    start_gather(from, to, event);
+    digest_on_host(on_device, {to, from.bytes}, event);
+  }
+  void scatter_digested(std::byte const* from, SpanRun to, Event& event)
+    requires Derived::digests
+  {
+    split(to);
+    bool const on_device = digest_on_device();
+    start_scatter(from, to, event);
+    digest_on_host(on_device, {from, to.bytes}, event);
+  }
+  [[nodiscard]] std::uint64_t digest(Event const& event) const noexcept
+    requires Derived::digests
+  {
+    return event.digest_;
   }
   [[nodiscard]] bool has_room() const noexcept {
     return std::all_of(devices_.begin(), devices_.end(), [](auto& d) { return d->any_free(); });
@@ -136,9 +155,15 @@ class Engine {
     }
     for (Slot* slot = std::exchange(event.slots_, nullptr); slot;) {
       Slot* const next = slot->next;
+      for (std::uint32_t i = 0; i < slot->partial_count; ++i) event.digest_ += slot->partials[i];
       // Of a copy whose event cannot tell, nobody knows when it ends: its slot is never used again.
       if (ask(slot->ended.get()) == cudaSuccess) slot->home->give_back(slot);
       slot = next;
+    }
+    if (auto const staged = std::exchange(event.undigested_, {}); !staged.empty()) {
+      Digest digest;
+      digest.update(staged.data(), staged.size());
+      event.digest_ = digest.value();
     }
     return state;
   }
@@ -200,6 +225,49 @@ class Engine {
   }
 
   Derived& derived() noexcept { return static_cast<Derived&>(*this); }
+
+  void start_gather(SpanRun from, std::byte* to, Event& event) {
+    start(Direction::gather, event, [&](Section const& s, Steps& steps) {
+      if (s.home) return derived().queue_gather(s, from, to + s.offset, steps);
+      for_each_piece(s, from, [&](std::byte const* address, std::uint64_t at, std::uint64_t n) {
+        std::memcpy(to + s.offset + at, address, n);
+      });
+    });
+  }
+  void start_scatter(std::byte const* from, SpanRun to, Event& event) {
+    start(Direction::scatter, event, [&](Section const& s, Steps& steps) {
+      if (s.home) return derived().queue_scatter(from + s.offset, s, to, steps);
+      for_each_piece(s, to, [&](std::byte* address, std::uint64_t at, std::uint64_t n) {
+        std::memcpy(address, from + s.offset + at, n);
+      });
+    });
+  }
+
+  /// The devices digest a copy whose sections all begin with a word, one section a device: all but
+  /// a slice that mixes memories at odd places. That one the host digests when it has ended.
+  [[nodiscard]] bool digest_on_device() noexcept {
+    for (Section const& s : sections_) {
+      if (s.offset % sizeof(std::uint64_t) != 0) return false;
+      for (Section const* before = sections_.data(); before != &s; ++before)
+        if (s.home && before->home == s.home) return false;
+    }
+    for (Section& s : sections_) {
+      if (!s.home) continue;
+      s.digested = true;
+      s.slot->partial_count = device::digest_partials(s.bytes);
+    }
+    return true;
+  }
+  /// What the devices do not: host spans, or all of it.
+  void digest_on_host(bool on_device, std::span<std::byte const> staged, Event& event) noexcept {
+    if (!on_device) event.undigested_ = staged;
+    for (Section const& s : sections_) {
+      if (!on_device || s.home) continue;
+      Digest digest(s.offset / sizeof(std::uint64_t));
+      digest.update(staged.data() + s.offset, s.bytes);
+      event.digest_ += digest.value();
+    }
+  }
 
   /// Cuts the run into sections and checks every address, with nothing queued yet.
   void split(SpanRun run) {
