@@ -195,6 +195,23 @@ TEST_CASE("The first segment leaves before the whole list is packed", "[descript
   CHECK(unpacker.spans().size() == DescriptorPacker::spans_per_segment_max);
 }
 
+TEST_CASE("A segment holds no more spans than it may, and the rest follows", "[descriptors][P6]") {
+  Spans spans;
+  for (std::uint64_t i = 0; i < 3000; ++i) spans.push_back({pool + i * 4096, 2048});
+  DescriptorPacker packer(spans);
+  std::vector<std::byte> segment(frame);
+  DescriptorUnpacker unpacker(spans.size(), sum(spans));
+  for (std::size_t const most : {1u, 2u, 513u, 3000u}) {
+    auto const before = unpacker.spans().size();
+    segment.resize(packer.pack(std::span(segment), most));
+    REQUIRE(unpacker.feed(segment) == "");
+    CHECK(unpacker.spans().size() == std::min(before + most, spans.size()));
+    segment.resize(frame);
+  }
+  CHECK(packer.done());
+  CHECK(unpacker.spans() == spans);
+}
+
 TEST_CASE("Whatever was packed comes out, whatever the sizes of the segments", "[descriptors]") {
   std::mt19937_64 random(GENERATE(range(1u, 41u)));
   auto const spans = anything(random, 1 + random() % 3000);

@@ -248,22 +248,51 @@ TEST_CASE("S2 RESULT of a placed WRITE does not leave before every scatter", "[s
 }
 
 TEST_CASE("lost PLACES or lost DATA of a placed WRITE fail it by its deadline", "[shared][S9]") {
-  for (auto const kind : {MessageKind::places, MessageKind::data}) {
-    Nodes n;
-    auto const peer = n.connect();
-    n.network->set_filter(
-        [=](Passing const& p) { return kind_of(p) == kind ? Fate::drop : Fate::deliver; });
-    auto g = n.grant(1, 0, 8);
-    auto t = n.write(peer, 1, 0, 8);
-    n.settle();
-    CHECK_FALSE(t.outcome());
-    n.advance(seconds(1));
-    REQUIRE(t.outcome());
-    CHECK_FALSE(t.outcome()->ok());
-    CHECK(n.untouched());
-    CHECK(adds_up(n.a->metrics()));
-    CHECK(adds_up(n.b->metrics()));
-  }
+  // READY brings the places of the first window, which is two chunks; PLACES the others.
+  auto const [kind, landed] =
+      GENERATE(std::pair{MessageKind::places, 8u}, std::pair{MessageKind::data, 0u});
+  Nodes n;
+  auto const peer = n.connect();
+  n.network->set_filter(
+      [k = kind](Passing const& p) { return kind_of(p) == k ? Fate::drop : Fate::deliver; });
+  auto g = n.grant(1, 0, 24);
+  auto t = n.write(peer, 1, 0, 24);
+  n.settle();
+  CHECK_FALSE(t.outcome());
+  n.advance(seconds(1));
+  REQUIRE(t.outcome());
+  CHECK_FALSE(t.outcome()->ok());
+  CHECK(n.exactly(0, landed));
+  CHECK(adds_up(n.a->metrics()));
+  CHECK(adds_up(n.b->metrics()));
+}
+
+TEST_CASE("places in a READY that nobody asked for fail that transfer and write nothing",
+          "[shared]") {
+  TwoNodes n;  // not sharing
+  auto const peer = n.connect();
+  Tag tag{};
+  std::vector<std::byte> forged(wire::reply_bytes_max);
+  n.network->set_filter([&](Passing const& p) {
+    auto const ready = wire::decode_ready(p.bytes);
+    if (!ready) return Fate::deliver;
+    tag = p.tag;
+    wire::Ready more = *ready;
+    std::uint64_t const place = 64;
+    more.places = {&place, 1};
+    forged.resize(wire::encode(more, forged).size());
+    return Fate::drop;
+  });
+  auto g = n.grant(1, 0, 8);
+  auto t = n.write(peer, 1, 0, 8);
+  n.settle();
+  REQUIRE(tag != Tag{});
+  n.network->inject("a", tag, forged);
+  n.settle();
+  REQUIRE(t.outcome());
+  CHECK(t.outcome()->reason == Reason::protocol);
+  CHECK_THAT(t.outcome()->why, Catch::Contains("READY gives 1 places"));
+  CHECK(n.untouched());
 }
 
 TEST_CASE("many placed transfers at once, more than there are views, all land", "[shared]") {

@@ -180,6 +180,7 @@ TEST_CASE("ABORT, READY and RESULT come back as they were sent", "[wire]") {
   CHECK(r->stale_generation);
   CHECK(r->window == 8);
   CHECK(r->text == "no grant for request 42");
+  CHECK(r->place_count == 0);
 
   auto const result_frame = encoded(result());
   auto const t = wire::decode_result(result_frame);
@@ -188,6 +189,27 @@ TEST_CASE("ABORT, READY and RESULT come back as they were sent", "[wire]") {
   CHECK(t->reason == Reason::copy_failed);
   CHECK(t->bytes == 1ull << 33);
   CHECK(t->text == "device 3 is gone");
+}
+
+TEST_CASE("READY brings up to 32 places, and no frame more of them", "[wire]") {
+  std::vector<std::uint64_t> const places(wire::ready_places_max, 1ull << 63);
+  auto m = ready();
+  m.places = places;
+  auto const frame = encoded(m);
+  REQUIRE(frame.size() <= wire::reply_bytes_max);
+  auto const r = wire::decode_ready(frame);
+  REQUIRE(r);
+  CHECK(r->text == "no grant for request 42");
+  REQUIRE(r->place_count == places.size());
+  CHECK(std::equal(places.begin(), places.end(), r->decoded.begin()));
+  std::vector<std::uint64_t> const more(wire::ready_places_max + 1, 5);
+  m.places = more;
+  std::array<std::byte, wire::reply_bytes_max> out;
+  CHECK(wire::encode(m, out).empty());
+  auto forged = frame;
+  forged[34] = std::byte{33};  // the count
+  wire::detail::seal(forged);
+  CHECK_FALSE(wire::decode_ready(forged));
 }
 
 TEST_CASE("A DATA header comes back as it was sent, whatever follows it", "[wire]") {

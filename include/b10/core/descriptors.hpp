@@ -60,14 +60,16 @@ class DescriptorPacker {
   [[nodiscard]] bool done() const noexcept { return next_ == spans_.size(); }
 
   /// Fills `out` with the next segment; returns its bytes: > 0 unless done, at most out.size().
-  /// out.size() >= segment_bytes_min, else nothing is packed.
-  std::size_t pack(std::span<std::byte> out) noexcept {
+  /// out.size() >= segment_bytes_min, else nothing is packed. `spans_max` > 0: no more spans.
+  std::size_t pack(std::span<std::byte> out,
+                   std::size_t spans_max = spans_per_segment_max) noexcept {
     if (done() || out.size() < segment_bytes_min) return 0;
-    choose_shifts(std::min(out.size(), spans_.size() - next_));
+    spans_max = std::min({spans_max, spans_per_segment_max, spans_.size() - next_});
+    choose_shifts(std::min(out.size(), spans_max));
     std::byte* at = out.data();
     *at++ = static_cast<std::byte>(shift_);
     *at++ = static_cast<std::byte>(size_shift_);
-    limit_ = next_ + std::min(spans_per_segment_max, spans_.size() - next_);
+    limit_ = next_ + spans_max;
     auto const* const last_start = out.data() + (out.size() - packing::token_bytes_max);
     while (next_ < limit_ && at <= last_start) at = put_token(at);
     return static_cast<std::size_t>(at - out.data());

@@ -64,13 +64,17 @@ struct Places {
   std::array<std::uint64_t, 64> decoded{};
 };
 
-/// Receiver to sender, tagged. reason none: go ahead with at most `window` chunks in flight.
+/// Receiver to sender, tagged. reason none: go ahead with at most `window` chunks in flight. Of a
+/// placed transfer it carries the places of that first window, as Places does those that follow.
 struct Ready {
   Header header{};
   Reason reason{};
   bool stale_generation = false;  ///< refused only because this generation is being retired
   std::uint32_t window = 0;
   std::string_view text{};
+  std::span<std::uint64_t const> places{};  ///< for encode; at most ready_places_max of them
+  std::uint32_t place_count = 0;            ///< set by decode
+  std::array<std::uint64_t, 32> decoded{};
 };
 
 /// Receiver to sender, tagged. reason none: every destination byte is in place.
@@ -92,6 +96,7 @@ struct DataHeader {
 };
 
 inline constexpr std::size_t places_max = std::tuple_size_v<decltype(Places::decoded)>;
+inline constexpr std::size_t ready_places_max = std::tuple_size_v<decltype(Ready::decoded)>;
 inline constexpr std::size_t data_header_bytes = 64;
 inline constexpr std::size_t reply_bytes_max = 512;   ///< READY and RESULT
 inline constexpr std::size_t frame_bytes_max = 4000;  ///< every control frame

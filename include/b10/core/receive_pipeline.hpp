@@ -111,7 +111,9 @@ struct ReceivePipeline {
   }
 
   [[nodiscard]] static std::size_t window(Lane const& lane, Receive const& t) noexcept {
-    return std::min<std::size_t>(t.control.ordered ? 1 : lane.depth(), t.control.chunks);
+    std::size_t const most = t.control.placed ? wire::ready_places_max : chunks_max;
+    return std::min(
+        {std::size_t{t.control.ordered ? 1 : lane.depth()}, most, std::size_t{t.control.chunks}});
   }
   /// The first chunks are known: the rest of a long list may come while they are under way.
   [[nodiscard]] static bool can_start(Lane const& lane, Receive const& t) noexcept {
@@ -133,10 +135,10 @@ struct ReceivePipeline {
       ++posted;
     }
     t.flight->size = posted;  // slots are in order: the rest stay empty
-    give_places(lane, t);
   }
 
-  /// A placed transfer's chunks come without payload: the sender is told where to put that.
+  /// A placed transfer's chunks come without payload: the sender is told where to put that. The
+  /// first window's places have gone with READY.
   static void give_places(Lane& lane, Receive& t) {
     if (t.new_places.empty()) return;
     auto const count = static_cast<std::uint32_t>(t.new_places.size());
@@ -166,10 +168,12 @@ struct ReceivePipeline {
     wire::Ready ready{};
     ready.header = header(t, MessageKind::ready);
     ready.window = static_cast<std::uint32_t>(t.flight->size);
+    ready.places = t.new_places;
     t.ready_sent = true;
     lane.record(Stage::ready_sent, t.id());
     if (!lane.reply(*t.endpoint, ready))
       throw Error(Reason::transport_failed, "READY was not sent");
+    t.new_places.clear();
   }
 
   /// Moves every chunk under way one step on. Returns whether a scatter is still running, or waits

@@ -98,8 +98,8 @@ struct SendPipeline {
     t.descriptor_segments = 0;
     std::array<std::byte, wire::frame_bytes_max> frame;
     std::array<std::byte, wire::frame_bytes_max> segment;
-    std::size_t const n =
-        t.packer->pack(std::span(segment).first(wire::control_segment_room(frame.size())));
+    std::size_t const n = t.packer->pack(
+        std::span(segment).first(wire::control_segment_room(frame.size())), spans_to_start(t));
     wire::Control control{};
     control.header = t.header();
     control.request = t.request;
@@ -115,6 +115,14 @@ struct SendPipeline {
     control.segment = std::span<std::byte const>(segment).first(n);
     if (!link.control(wire::encode(control, frame))) t.link_lost = true;
     lane.record(Stage::control_sent, t.id);
+  }
+
+  /// So many spans let the receiver know the first window of chunks, and so answer; the rest of the
+  /// list is packed while CONTROL and READY are on their way. The last chunk of the window is known
+  /// once the span after it is.
+  static std::size_t spans_to_start(Send const& t) noexcept {
+    return t.window < t.chunks.size() ? t.chunks[t.window].first + std::size_t{1}
+                                      : t.plan.destinations.size();
   }
 
   /// Packs and sends the next descriptor segment; false when there is none left.
@@ -152,6 +160,7 @@ struct SendPipeline {
                     "the receiver refused: " + std::string(ready->text));
       }
       t.window = std::min<std::size_t>(t.window, std::max<std::uint32_t>(1, ready->window));
+      take_places(t, *ready);
     }
     if (!stale) {
       lane.record(Stage::ready_received, t.id);
@@ -163,6 +172,16 @@ struct SendPipeline {
     t.attempt = Attempt{1};
     t.link_lost = false;
     return false;
+  }
+
+  static void take_places(Send& t, wire::Ready const& ready) {
+    if (ready.place_count > (t.placed ? t.chunks.size() : 0))
+      throw Error(Reason::protocol, "READY gives " + std::to_string(ready.place_count) +
+                                        " places to a transfer of " +
+                                        std::to_string(t.chunks.size()) + " chunks" +
+                                        (t.placed ? "" : " that asked for none"));
+    t.places.assign(ready.decoded.begin(), ready.decoded.begin() + ready.place_count);
+    t.placed_until = ready.place_count;
   }
 
   static bool source_is_ready(Lane& lane, Send& t) {

@@ -76,11 +76,14 @@ namespace b10::wire {
 [[nodiscard]] inline std::span<std::byte const> encode(Ready const& m,
                                                        std::span<std::byte> out) noexcept {
   out = out.first(std::min(out.size(), reply_bytes_max));
+  if (m.places.size() > ready_places_max) return {};
   ByteWriter w(out);
   detail::put_header(w, m.header, MessageKind::ready);
   w.put(to_integer(m.reason));
   detail::put_bool(w, m.stale_generation);
+  w.put(static_cast<std::uint16_t>(m.places.size()));
   w.put(m.window);
+  for (std::uint64_t const place : m.places) w.put(place);
   detail::put_text(w, m.text);
   return detail::finish(w, out);
 }
@@ -193,7 +196,10 @@ inline void encode(DataHeader const& m, std::span<std::byte, data_header_bytes> 
   m.header = detail::take_header(in, reply_bytes_max, good);
   m.reason = detail::take_reason(in, good);
   m.stale_generation = detail::take_bool(in, good);
+  m.place_count = in.take<std::uint16_t>();
   m.window = in.take<std::uint32_t>();
+  good &= m.place_count <= ready_places_max;
+  for (std::uint32_t i = 0; good && i < m.place_count; ++i) m.decoded[i] = in.take<std::uint64_t>();
   m.text = detail::take_text(in, good);
   good &= m.header.kind == MessageKind::ready;
   if (!good || !in.done()) return std::nullopt;

@@ -19,9 +19,10 @@ __device__ inline std::uint64_t mix_word(std::uint64_t word, std::uint64_t i) {
   return x ^ (x >> 31);
 }
 
-/// The sum of `mine` over the block, in its first thread. Blocks of digest_threads.
-__device__ inline std::uint64_t block_sum(std::uint64_t mine) {
-  __shared__ std::uint64_t of_warp[digest_threads / 32];
+/// The sum of `mine` over the block, in its first thread.
+template <int threads>
+__device__ std::uint64_t block_sum(std::uint64_t mine) {
+  __shared__ std::uint64_t of_warp[threads / 32];
   for (int step = 16; step > 0; step /= 2) mine += __shfl_down_sync(~0u, mine, step);
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = mine;
   __syncthreads();
@@ -33,13 +34,14 @@ __device__ inline std::uint64_t block_sum(std::uint64_t mine) {
 
 /// Each block writes its part of the b10::Digest of `bytes` bytes, of which the first is that of
 /// word `first_word` of the chunk. `from` is aligned to 8. Grid: digest_partials(bytes) blocks.
-__global__ void __launch_bounds__(digest_threads)
+template <int threads>  // a template may be in many objects of one program
+__global__ void __launch_bounds__(threads)
     digest_words(std::byte const* from, std::uint64_t bytes, std::uint64_t first_word,
                  std::uint64_t* partials) {
   auto const* const words = reinterpret_cast<std::uint64_t const*>(from);
   std::uint64_t const count = bytes / sizeof(std::uint64_t);
-  std::uint64_t const first = blockIdx.x * std::uint64_t{digest_threads} + threadIdx.x;
-  std::uint64_t const step = gridDim.x * std::uint64_t{digest_threads};
+  std::uint64_t const first = blockIdx.x * std::uint64_t{threads} + threadIdx.x;
+  std::uint64_t const step = gridDim.x * std::uint64_t{threads};
   std::uint64_t sum = 0;
 #pragma unroll 4
   for (std::uint64_t i = first; i < count; i += step) sum += mix_word(words[i], first_word + i);
@@ -49,11 +51,11 @@ __global__ void __launch_bounds__(digest_threads)
       last |= std::uint64_t{static_cast<unsigned char>(from[i])} << (8 * (i % 8));
     sum += mix_word(last, first_word + count);
   }
-  sum = block_sum(sum);
+  sum = block_sum<threads>(sum);
   if (threadIdx.x == 0) partials[blockIdx.x] = sum;
 }
 
-/// Device::Linked::digest for engines built by nvcc.
+/// Linked::digest for engines built by nvcc.
 [[nodiscard]] inline cudaError_t launch_digest(std::byte const* from, std::uint64_t bytes,
                                                std::uint64_t first_word, std::uint64_t* partials,
                                                cudaStream_t stream) noexcept {
@@ -62,7 +64,8 @@ __global__ void __launch_bounds__(digest_threads)
   config.gridDim = dim3(digest_partials(bytes));
   config.blockDim = dim3(digest_threads);
   config.stream = stream;
-  auto const error = cudaLaunchKernelEx(&config, digest_words, from, bytes, first_word, partials);
+  auto const error =
+      cudaLaunchKernelEx(&config, digest_words<digest_threads>, from, bytes, first_word, partials);
   if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
   return error;
 }
