@@ -58,6 +58,70 @@ TEST_CASE("Over the simulated network bytes land exactly, and a run repeats itse
   CHECK(run(1) != run(2));
 }
 
+TEST_CASE("Transfers between nodes that connect to each other at once all land", "[sim][K8]") {
+  // Generations overtake each other, and each side begins on the one that it knows first.
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    INFO("seed " << seed);
+    SimNodes n(2, {.seed = seed});
+    sim::Random random(seed);
+    std::vector<Grant> grants;
+    std::vector<Transfer> transfers;
+    std::vector<decltype(n.nodes[0]->b10->begin_connect("", seconds(1)))> connecting;
+    auto const write = [&](std::size_t from) {
+      auto const peer = n.nodes[from]->b10->peer(n.nodes[1 - from]->name);
+      if (!peer) return false;
+      auto const request = transfers.size() + 1;
+      grants.push_back(n.grant(1 - from, request, 4 * request, 4));
+      transfers.push_back(n.write(from, *peer, 1 - from, request, 4 * request, 4));
+      return true;
+    };
+    for (int round = 0; round < 4; ++round) {
+      for (std::size_t i = 0; i < 2; ++i)
+        connecting.push_back(n.nodes[i]->b10->begin_connect(n.nodes[1 - i]->name, seconds(1)));
+      // As soon as each side knows the other, and again while the next greetings are under way.
+      bool wrote[2] = {};
+      REQUIRE(n.until([&] {
+        for (std::size_t i = 0; i < 2; ++i) wrote[i] = wrote[i] || write(i);
+        return wrote[0] && wrote[1];
+      }));
+      n.advance(microseconds(random.below(60)));
+    }
+    for (auto& t : transfers) {
+      REQUIRE(n.until([&] { return t.outcome().has_value(); }));
+      INFO(t.outcome()->why);
+      CHECK(t.outcome()->ok());
+    }
+    for (auto& g : grants) {
+      auto const o = g.next({});
+      CHECK((o && o->ok()));
+    }
+  }
+}
+
+TEST_CASE("A generation that a newer one has superseded is closed after a second without users",
+          "[sim]") {
+  struct Downs final : sim::Observer {
+    void saw(sim::Event const& e) override { seen += e.what == sim::What::link_down; }
+    unsigned seen = 0;
+  } downs;
+  SimNodes n;
+  n.connect(0, 1);
+  auto const to_b = n.connect(0, 1);
+  n.network->timeline->journal.observer = &downs;
+  n.advance(milliseconds(900));
+  CHECK(downs.seen == 0);
+  n.network->stop_peer("b");  // so that only one of them closes it, and the other is told
+  n.advance(milliseconds(200));
+  n.network->resume_peer("b");
+  n.advance(milliseconds(10));
+  CHECK(downs.seen > 0);
+  auto g = n.grant(1, 1, 0, 4);
+  auto t = n.write(0, to_b, 1, 1, 0, 4);
+  REQUIRE(n.until([&] { return t.outcome().has_value(); }));
+  CHECK(t.outcome()->ok());
+  n.network->timeline->journal.observer = nullptr;
+}
+
 TEST_CASE(
     "A transfer that is tried again on another incarnation of its peer gets a name of that pair",
     "[sim][C17]") {

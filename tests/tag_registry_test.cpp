@@ -195,6 +195,31 @@ TEST_CASE("a generation is used once, and later ones are above it", "[ledger][S7
   CHECK(ledger.last(a) == Generation{7});
 }
 
+TEST_CASE("a generation that was overtaken is used once, as long as that can be told",
+          "[ledger][S7]") {
+  GenerationLedger ledger;
+  PairDomain const a{1};
+  CHECK_FALSE(ledger.use_overtaken(a, Generation{1}));
+  CHECK(ledger.use(a, Generation{3}));
+  CHECK_FALSE(ledger.use_overtaken(a, Generation{0}));
+  CHECK_FALSE(ledger.use_overtaken(a, Generation{3}));
+  CHECK_FALSE(ledger.use_overtaken(a, Generation{4}));
+  CHECK(ledger.use_overtaken(a, Generation{2}));
+  CHECK_FALSE(ledger.use_overtaken(a, Generation{2}));
+  CHECK(ledger.use(a, Generation{10}));
+  for (std::uint32_t n : {2u, 3u, 10u}) CHECK_FALSE(ledger.use_overtaken(a, Generation{n}));
+  CHECK(ledger.use_overtaken(a, Generation{9}));
+  CHECK(ledger.last(a) == Generation{10});
+  CHECK(ledger.use(a, Generation{64}));
+  CHECK(ledger.use_overtaken(a, Generation{1}));  // 63 below: just remembered
+  CHECK(ledger.use(a, Generation{66}));
+  CHECK_FALSE(ledger.use_overtaken(a, Generation{2}));
+  CHECK_FALSE(ledger.use_overtaken(a, Generation{3}));
+  CHECK(ledger.use(a, Generation{1000}));
+  CHECK_FALSE(ledger.use_overtaken(a, Generation{66}));
+  CHECK(ledger.use_overtaken(a, Generation{999}));
+}
+
 TEST_CASE("the next generation is above what both sides have used", "[ledger][S7]") {
   GenerationLedger ledger;
   CHECK(ledger.use(PairDomain{1}, Generation{5}));

@@ -111,8 +111,9 @@ template <Staging S, Transport T>
 struct Endpoint {
   enum class State : std::uint8_t {
     live,
-    draining,  ///< takes no new transfer; running ones go on
-    down,      ///< the link is gone
+    superseded,  ///< a newer one is there: nothing starts on it here, what the peer starts goes on
+    draining,    ///< takes no new transfer; running ones go on
+    down,        ///< the link is gone
   };
   Endpoint(typename T::Link&& l, LinkInfo i, PeerId p)
       : id(l.id()), info(std::move(i)), peer(p), link(std::move(l)) {}
@@ -127,6 +128,7 @@ struct Endpoint {
   PeerId const peer;
   State state = State::live;
   unsigned users = 0;  ///< running transfers that hold it
+  Instant superseded_at{};
   bool penned = false;
   bool abandoned = false;  ///< past its time with a local copy that never ended
   Instant swept_at{};      ///< latest sweep into remains

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -17,8 +18,8 @@ class GenerationLedger {
  public:
   /// 0 if none.
   [[nodiscard]] Generation last(PairDomain domain) const noexcept {
-    auto const it = last_.find(domain);
-    return it == last_.end() ? Generation{0} : it->second;
+    auto const it = used_.find(domain);
+    return Generation{it == used_.end() ? 0 : it->second.last};
   }
 
   /// The generation after all that this side has used and after `floor`, the highest of the other
@@ -31,15 +32,34 @@ class GenerationLedger {
   }
 
   /// Records that a link of this generation exists. False, and nothing recorded, unless it is above
-  /// all before: such a link must be refused.
+  /// all before.
   [[nodiscard]] bool use(PairDomain domain, Generation generation) {
-    if (to_integer(generation) <= to_integer(last(domain))) return false;
-    last_.insert_or_assign(domain, generation);
+    auto const n = to_integer(generation);
+    auto& [last, recent] = used_[domain];
+    if (n <= last) return false;
+    recent = n - last < window ? recent << (n - last) | 1u : 1u;
+    last = n;
+    return true;
+  }
+  /// The same for one that a newer one has overtaken on its way. False, and nothing recorded, if it
+  /// was used before or that cannot be told any more: such a link must be refused.
+  [[nodiscard]] bool use_overtaken(PairDomain domain, Generation generation) {
+    auto const n = to_integer(generation);
+    auto& [last, recent] = used_[domain];
+    if (n == 0 || n >= last || last - n >= window) return false;
+    auto const bit = std::uint64_t{1} << (last - n);
+    if ((recent & bit) != 0) return false;
+    recent |= bit;
     return true;
   }
 
  private:
-  std::unordered_map<PairDomain, Generation> last_{};
+  static constexpr std::uint32_t window = 64;
+  struct Used {
+    std::uint32_t last = 0;
+    std::uint64_t recent = 0;  ///< bit i: last - i was used
+  };
+  std::unordered_map<PairDomain, Used> used_{};
 };
 
 }  // namespace b10::core

@@ -152,7 +152,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
   }
   std::string refuse(Hello const& remote, std::string_view) { return links_.refuse(remote); }
   void on_link(typename T::Link&& link, LinkInfo const& info, ConnectId connect) {
-    Endpoint* e = links_.open(std::move(link), info, [&](Endpoint& old) {
+    Endpoint* e = links_.open(std::move(link), info, now_, [&](Endpoint& old) {
       fail_endpoint(old, "the peer came back as another incarnation");
     });
     if (!e) metrics_.links_refused.add();
@@ -163,9 +163,8 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
         w.second->give(e->peer);
         return true;
       });
-    closing_endpoints_ = true;  // an older generation may drain now
     end_connect(connect, e ? e->peer : PeerId{},
-                e ? "" : "the agreed generation is not newer than the last one");
+                e ? "" : "the agreed generation may have been used before");
   }
   void on_connect_failed(ConnectId connect, std::string_view why) {
     metrics_.links_refused.add();
@@ -204,9 +203,8 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
     if (!c) return metrics_.malformed_ignored.add();
     auto& p = *links_.peer(e.peer);
     TransferId const id = c->header.transfer;
-    if (e.state != Endpoint::State::live) {
+    if (e.state >= Endpoint::State::draining)
       return refuse(e, c->header, Reason::refused, "this generation is being retired", true);
-    }
     if (auto it = p.receiving.find(id); it != p.receiving.end()) {
       Receive& old = *it->second;
       if (old.endpoint->info.generation == e.info.generation)

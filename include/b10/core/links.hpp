@@ -54,38 +54,36 @@ class Links {
            "\": give each node its own Config::name";
   }
 
-  /// Takes a new link in; the older endpoint of the same peer drains, or is down if it was another
-  /// incarnation. Null if its generation is not newer than all before it: the link is dropped then.
+  /// Takes a new link in; the older endpoint of the same peer is superseded, or down if it was
+  /// another incarnation. One that a newer link has overtaken on its way begins as superseded. Null
+  /// if its generation may have been used before: the link is dropped then.
   template <class OnDown>
-  Endpoint* open(typename T::Link&& link, LinkInfo const& info, OnDown&& on_down) {
-    if (!ledger_.use(info.domain, info.generation)) return nullptr;
+  Endpoint* open(typename T::Link&& link, LinkInfo const& info, Instant now, OnDown&& on_down) {
+    bool const newest = ledger_.use(info.domain, info.generation);
+    if (!newest && !ledger_.use_overtaken(info.domain, info.generation)) return nullptr;
     Peer* p = by_name(info.remote.name);
-    if (!p) {
-      peers_.push_back(std::make_unique<Peer>());
-      p = peers_.back().get();
-      p->id = PeerId{static_cast<std::uint32_t>(peers_.size() - 1)};
-      p->name = info.remote.name;
-    }
+    if (!newest && (!p || p->incarnation != info.remote.incarnation)) return nullptr;
+    if (!p) p = &add_peer(info.remote.name);
     if (p->incarnation != info.remote.incarnation) {
       if (Endpoint* old = p->current) on_down(*old);
       p->incarnation = info.remote.incarnation;
       p->seen = {};
     }
     if (!info.remote.listen.empty()) p->address = info.remote.listen;
-    if (p->current) p->current->state = Endpoint::State::draining;
     LinkId const id = link.id();
-    auto e = std::make_unique<Endpoint>(std::move(link), info, p->id);
-    p->current = e.get();
+    auto const it =
+        endpoints_.emplace(id, std::make_unique<Endpoint>(std::move(link), info, p->id)).first;
+    Endpoint& e = *it->second;
+    if (Endpoint* older = newest ? std::exchange(p->current, &e) : &e) supersede(*older, now);
     p->connect_error.clear();
-    endpoints_.emplace(id, std::move(e));
     metrics_.links_opened.add();
     p->wake_all();
-    return p->current;
+    return &e;
   }
 
   /// Takes no new transfer on it; running ones go on.
   void drain(Endpoint& e) noexcept {
-    if (e.state == Endpoint::State::live) e.state = Endpoint::State::draining;
+    if (e.state < Endpoint::State::draining) e.state = Endpoint::State::draining;
     forget_current(e);
   }
   void down(Endpoint& e) noexcept {
@@ -95,6 +93,19 @@ class Links {
   [[nodiscard]] auto const& peers() const noexcept { return peers_; }
 
  private:
+  Peer& add_peer(std::string const& name) {
+    peers_.push_back(std::make_unique<Peer>());
+    Peer& p = *peers_.back();
+    p.id = PeerId{static_cast<std::uint32_t>(peers_.size() - 1)};
+    p.name = name;
+    return p;
+  }
+  /// When both nodes connect to each other at once, the peer may not know the newer one yet and
+  /// begin a transfer on this one: that is no fault of its own.
+  static void supersede(Endpoint& e, Instant now) noexcept {
+    e.state = Endpoint::State::superseded;
+    e.superseded_at = now;
+  }
   void forget_current(Endpoint& e) noexcept {
     Peer* p = peer(e.peer);
     if (p->current == &e) p->current = nullptr;

@@ -25,7 +25,7 @@ struct PenContext {
 };
 
 /// How long a draining endpoint may take to get its last replies out before it is closed all the
-/// same.
+/// same, and for how long a superseded one waits for transfers that the peer may still begin on it.
 inline constexpr Duration drain_limit = seconds(1);
 
 /// Takes note of local copies that have ended since their transfer failed. Its sources are quiet
@@ -102,7 +102,9 @@ bool tend(Endpoint<S, T>& e, Context const& c) {
   constexpr bool retires = std::remove_cvref_t<decltype(c.quarantine)>::holds_identities;
   if constexpr (!retires) release_served(e, c);
   if (e.users > 0) return false;
-  if (e.state == State::live) {
+  if (e.state == State::superseded && c.now - e.superseded_at >= drain_limit)
+    e.state = State::draining;
+  if (e.state < State::draining) {
     // Only when nobody uses the link: a chunk may well be here before its receive is posted.
     if constexpr (retires) c.metrics.unexpected_sunk.add(e.link->sink_unexpected());
     return false;
