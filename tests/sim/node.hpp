@@ -69,7 +69,7 @@ class Node {
   }
   [[nodiscard]] std::size_t index() const { return index_; }
   [[nodiscard]] bool alive() const { return transceiver.has_value(); }
-  [[nodiscard]] bool runs() const { return alive() && !network_->stopped(name); }
+  [[nodiscard]] bool runs() const { return alive() && !network_->stopped(id); }
   [[nodiscard]] b10::Instant now() const { return network_->now() + clock_ahead; }
 
   void connect(Node& other) {

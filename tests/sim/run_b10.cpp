@@ -11,9 +11,7 @@ namespace campaign {
 RunResult run_b10(RunOptions const& options, Ground const& ground) {
   using B10 = b10::BasicTransceiver<WatchedStaging, b10::tag::Hashed, b10::completion::CopyEvent,
                                     b10::quarantine::TtlMs<40>, b10::transport::Sim>;
-  World<B10> world(options, ground.memory, ground.graveyard);
-  auto tally = world.run();
-  return {std::move(tally), world.setup(), world.journal().events()};
+  return World<B10>(draw_setup(options), ground).run();
 }
 
 }  // namespace campaign

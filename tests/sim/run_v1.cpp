@@ -10,9 +10,7 @@ namespace {
 template <class Quarantine>
 RunResult run(RunOptions const& options, Ground const& ground) {
   using V1 = b10::v1::Transceiver<WatchedStaging, Quarantine, b10::transport::Sim>;
-  World<V1> world(options, ground.memory, ground.graveyard);
-  auto tally = world.run();
-  return {std::move(tally), world.setup(), world.journal().events()};
+  return World<V1>(draw_setup(options), ground).run();
 }
 
 }  // namespace

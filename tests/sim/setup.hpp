@@ -26,6 +26,8 @@ struct RunOptions {
 
 /// All that a run draws before it starts: shape, workload, network and faults.
 struct Setup {
+  std::uint64_t seed = 1;  ///< of what the run draws on its way
+  bool corrupt_payload = false;
   std::size_t nodes = 2;
   std::uint32_t jobs = 48;
   std::uint32_t concurrency = 4;
@@ -48,6 +50,8 @@ struct Setup {
   using transport::sim::LongMessages;
   sim::Random random(o.seed);
   Setup s;
+  s.seed = o.seed;
+  s.corrupt_payload = o.corrupt_payload;
   s.ample = random.chance(1, 3);
   s.nodes = s.ample ? 4 : 2 + random.below(3);
   s.jobs = 16 + random.below(64);

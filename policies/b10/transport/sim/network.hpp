@@ -96,6 +96,10 @@ class Network final : public Traffic {
     Node const* n = find(address);
     return n && n->stopped;
   }
+  [[nodiscard]] bool stopped(NodeId id) const noexcept {
+    auto const i = to_integer(id);
+    return i < nodes_.size() && nodes_[i]->stopped;
+  }
   [[nodiscard]] bool alive(std::string_view address) const { return find(address) != nullptr; }
   /// Something has come that the node's next turn will be told.
   [[nodiscard]] bool has_news(NodeId id) const noexcept {
