@@ -106,6 +106,8 @@ TEST_CASE("a segment is taken for another host's, process's or pool's only if al
   CHECK_THAT(wrong([](auto& o) { o.bytes += 4096; }), Catch::Contains("is none"));
   CHECK_THAT(wrong([](auto& o) { o.blocks = ~std::uint64_t{0}; }), Catch::Contains("contradict"));
   CHECK_THAT(wrong([](auto& o) { o.block_bytes = 0; }), Catch::Contains("contradict"));
+  CHECK_THAT(wrong([](auto& o) { o.bytes = std::uint64_t{1} << 45, o.block_bytes = 1; }),
+             Catch::Contains("contradict"));  // a table of all these places would not fit
   CHECK_THAT(wrong([](auto& o) { o.secret[0] = o.secret[0] == '0' ? '1' : '0'; }),
              Catch::Contains("another one"));
   CHECK_THAT(why_not(""), Catch::Contains("shares no staging"));

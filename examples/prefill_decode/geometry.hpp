@@ -15,6 +15,13 @@ namespace demo {
 inline constexpr std::uint64_t block_tokens = 32;
 inline constexpr std::uint64_t element_bytes = 2;  // bf16
 
+// Limits of what a models file may say.
+inline constexpr std::uint64_t layers_max = 4096;
+inline constexpr std::uint64_t heads_max = 4096;
+inline constexpr std::uint64_t dimension_max = 65'536;
+inline constexpr std::uint64_t window_max = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t part_bytes_max = std::uint64_t{1} << 40;
+
 enum class KvLayout { together, apart };
 
 /// Layers that share a block table.
@@ -58,6 +65,15 @@ inline std::string describe(Model const& model, std::uint64_t tp, KvLayout kv) {
 
 namespace detail {
 
+/// json converts silently: -1 would become 2^64 - 1, 2.5 become 2.
+inline std::uint64_t number(nlohmann::json const& object, char const* key, std::uint64_t min,
+                            std::uint64_t max) {
+  auto const& value = object.at(key);
+  if (value.is_number_unsigned() && value >= min && value <= max) return value;
+  throw std::runtime_error(std::string("--models: ") + key + " is " + value.dump() +
+                           ", allowed are " + std::to_string(min) + " to " + std::to_string(max));
+}
+
 inline std::uint64_t heads_of_rank(std::uint64_t heads, std::uint64_t tp) {
   if (heads % tp != 0 && tp % heads != 0)
     throw std::runtime_error("--tp is " + std::to_string(tp) +
@@ -69,13 +85,13 @@ inline std::uint64_t heads_of_rank(std::uint64_t heads, std::uint64_t tp) {
 inline LayerGroup attention(nlohmann::json const& g, std::uint64_t tp, KvLayout kv) {
   LayerGroup out;
   out.name = g.at("name");
-  out.layers = g.at("layers");
-  if (!g.at("window").is_null()) out.window = g.at("window");
-  std::uint64_t const heads = g.at("replicated") ? g.at("kv_heads").get<std::uint64_t>()
-                                                 : heads_of_rank(g.at("kv_heads"), tp);
+  out.layers = number(g, "layers", 1, layers_max);
+  if (!g.at("window").is_null()) out.window = number(g, "window", 0, window_max);
+  std::uint64_t const all_heads = number(g, "kv_heads", 1, heads_max);
+  std::uint64_t const heads = g.at("replicated") ? all_heads : heads_of_rank(all_heads, tp);
   std::uint64_t const row = block_tokens * heads * element_bytes;
-  std::uint64_t const k = row * g.at("k_dim").get<std::uint64_t>();
-  std::uint64_t const v = row * g.at("v_dim").get<std::uint64_t>();
+  std::uint64_t const k = row * number(g, "k_dim", 1, dimension_max);
+  std::uint64_t const v = row * number(g, "v_dim", 0, dimension_max);
   if (v == 0 || kv == KvLayout::together)
     out.parts = {k + v};
   else
@@ -86,11 +102,14 @@ inline LayerGroup attention(nlohmann::json const& g, std::uint64_t tp, KvLayout 
 inline LayerGroup recurrent(nlohmann::json const& s, std::uint64_t tp) {
   LayerGroup out;
   out.name = "state";
-  out.layers = s.at("layers");
+  out.layers = number(s, "layers", 1, layers_max);
   out.per_request = true;
   for (char const* part : {"state_bytes", "conv_bytes"})
-    if (std::uint64_t const bytes = s.at(part).get<std::uint64_t>() / tp; bytes > 0)
+    if (std::uint64_t const bytes = number(s, part, 0, part_bytes_max) / tp; bytes > 0)
       out.parts.push_back(bytes);
+  if (out.parts.empty())
+    throw std::runtime_error("--models: a state group of 0 bytes on each of --tp " +
+                             std::to_string(tp) + " ranks");
   return out;
 }
 

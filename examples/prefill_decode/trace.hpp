@@ -38,7 +38,10 @@ inline std::vector<Request> read_trace(std::string const& file, std::uint64_t re
     ++number;
     try {
       auto const entry = nlohmann::json::parse(line);
-      Request r{out.size() + 1, entry.at("input_length"), entry.at("hash_ids")};
+      auto const& length = entry.at("input_length");
+      if (!length.is_number_unsigned())
+        throw std::runtime_error("input_length is " + length.dump());
+      Request r{out.size() + 1, length, entry.at("hash_ids")};
       r.tokens = std::min(r.tokens, tokens_max);
       if (r.tokens == 0) throw std::runtime_error("input_length is 0");
       r.hashes.resize(std::min<std::size_t>(r.hashes.size(), r.tokens / hash_tokens));

@@ -81,6 +81,10 @@ TEST_CASE("A peer's impossible pool, group or slot is refused, not followed",
   bad.groups[0].pool = {~0ull - 1000, 4096, 10};
   CHECK_THAT(incompatibility(x.p.shape, bad), Contains("wraps around"));
   bad = x.d.shape;
+  bad.groups[0].geometry.layers.push_back(bad.groups[0].geometry.layers[0]);
+  bad.groups[0].pool.stride *= 2;
+  CHECK_THAT(incompatibility(x.p.shape, bad), Contains("comes twice"));
+  bad = x.d.shape;
   bad.place.tp_size = 0;
   CHECK_THAT(incompatibility(x.p.shape, bad), Contains("TP 0 at the peer"));
   bad = x.d.shape;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -46,8 +47,14 @@ namespace detail {
   return {};
 }
 
-/// Empty if all of the pool's slots are addressable and hold a slot of this geometry.
+/// Empty if all of the pool's slots are addressable and hold a slot of this geometry, in which no
+/// layer comes twice: two places of one layer would be written to the same bytes of a peer.
 [[nodiscard]] inline std::string bad_pool(GroupShape const& g, RankPlace place) {
+  auto layers = g.geometry.layers;
+  std::sort(layers.begin(), layers.end());
+  auto const twice = std::adjacent_find(layers.begin(), layers.end());
+  if (twice != layers.end())
+    return "layer " + std::to_string(to_integer(*twice)) + " comes twice in one group";
   auto const bytes = slot_bytes(g.geometry, place);
   auto const stride = std::to_string(g.pool.stride);
   if (g.pool.slots == 0 || g.pool.stride < bytes || bytes == 0)

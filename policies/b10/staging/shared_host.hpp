@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -141,7 +142,7 @@ class SharedHost {
     if (!mapping) return std::nullopt;
     try {
       return std::optional<Reach>(std::in_place, std::move(*mapping), *known, pinning_);
-    } catch (Error const& e) {
+    } catch (std::exception const& e) {  // not pinned, or no memory: the transport still works
       why = e.what();
       return std::nullopt;
     }

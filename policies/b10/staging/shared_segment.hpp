@@ -85,6 +85,10 @@ inline constexpr std::size_t secret_digits = 32;
 /// Where in every segment the blocks begin; the secret lies before them.
 inline constexpr std::uint64_t segment_head_bytes = 4096;
 
+/// Most places for blocks of a peer's segment: what is kept for each must not grow as the peer
+/// says. Far above what an honest node can have (blocks_max x lives).
+inline constexpr std::uint64_t segment_places_max = std::uint64_t{1} << 27;
+
 /// A segment in this process's address space.
 class SegmentMapping {
  public:
@@ -124,7 +128,8 @@ class SegmentMapping {
   if (o.boot != detail::boot_id()) return refuse("it is on another host");
   if (o.pid_namespace != detail::pid_namespace()) return refuse("it is in another pid namespace");
   if (o.block_bytes == 0 || o.bytes < segment_head_bytes || o.bytes > std::uint64_t{1} << 46 ||
-      o.blocks > (o.bytes - segment_head_bytes) / o.block_bytes)
+      o.blocks > (o.bytes - segment_head_bytes) / o.block_bytes ||
+      (o.bytes - segment_head_bytes) / o.block_bytes > segment_places_max)
     return refuse("its sizes contradict each other");
   auto const path = "/proc/" + std::to_string(o.pid) + "/fd/" + std::to_string(o.descriptor);
   int const descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
