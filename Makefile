@@ -1,7 +1,7 @@
 # Everything runs from here on a fresh Debian 12 machine: `make demo`, `make test`. See CONTRIBUTING.md.
 # Each target installs what it misses first and is quick the second time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench soak campaign asan tsan format lint tidy clean release configure-release
+.PHONY: help setup demo test bench soak campaign fuzz mutants asan tsan format lint tidy clean release configure-release
 
 BUILD := cmake --build --preset release --parallel 2 --target
 
@@ -11,6 +11,8 @@ help:
 	@echo "make bench   benchmarks beside raw UCX"
 	@echo "make campaign SEEDS=n   random transfers under random faults in virtual time, beside v1"
 	@echo "make soak    kill and stop senders at random, count wrong bytes"
+	@echo "make fuzz SECONDS=n   search for bytes that make a decoder break a promise"
+	@echo "make mutants  break each safety rule in turn and name the test that notices"
 	@echo "make asan    tests under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make tsan    tests under ThreadSanitizer"
 	@echo "make format  format the sources;  make tidy, make lint  check them"
@@ -46,6 +48,12 @@ campaign: setup
 	cmake --preset campaign
 	cmake --build --preset campaign --parallel 2 --target b10_campaign
 	build/campaign/tests/sim/b10_campaign --policy all --seeds $(or $(SEEDS),25000) $(ARGS)
+
+fuzz: setup
+	@scripts/fuzz.sh $(or $(SECONDS),60)
+
+mutants: setup
+	python3 scripts/mutants.py $(ARGS)
 
 format: setup
 	scripts/format.sh
