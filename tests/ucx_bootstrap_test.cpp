@@ -223,7 +223,7 @@ TEST_CASE("a frame longer than its place allows is refused unread", "[ucx][boots
   CHECK(oversize() == 3);
 }
 
-TEST_CASE("silent connections cannot keep a peer out", "[ucx][bootstrap][C41]") {
+TEST_CASE("C41 silent connections cannot keep a peer out", "[ucx][bootstrap][C41]") {
   auto o = support::options();
   o.handshakes_max = 4;
   Target target(o);
@@ -385,7 +385,7 @@ TEST_CASE("a peer that stops speaking is found silent", "[ucx][bootstrap]") {
   target.node.links.clear();
 }
 
-TEST_CASE("what arrived before the end is delivered before the end is told", "[ucx][C48]") {
+TEST_CASE("C48 what arrived before the end is delivered before the end is told", "[ucx][C48]") {
   Target target;
   InsidePeer peer(target);
   peer.connect();
@@ -410,6 +410,53 @@ TEST_CASE("what arrived before the end is delivered before the end is told", "[u
   REQUIRE(target.until([&] { return !target.node.downs.empty(); }));
   CHECK(target.node.controls.size() == 60);
   CHECK(std::equal(payload.begin(), payload.end(), result.begin()));
+  target.node.links.clear();
+}
+
+TEST_CASE("C15 a receive takes its whole tag of its own peer, and nothing else", "[ucx][C15]") {
+  Target target;
+  Ucx one(support::options(), support::hello("one", 2));
+  Ucx two(support::options(), support::hello("two", 3));
+  laws::Node<Ucx> left(one), right(two);
+  auto const turn = [&] {
+    left.progress();
+    right.progress();
+  };
+  for (auto* node : {&left, &right}) {
+    node->transport->connect(ConnectId{1}, target.transport.address(), one.now() + seconds(15));
+    REQUIRE(target.until([&] {
+      turn();
+      return !node->links.empty() && target.node.links.size() == (node == &left ? 1u : 2u);
+    }));
+  }
+  // Both use one tag at once; tags that agree with it in 16, 32 or 63 bits have come before.
+  Tag const tag{0x1234'5678'9abc'def0};
+  auto const foreign = laws::pattern(64, 9);
+  std::array<Operation, 8> sent;
+  std::size_t posted = 0;
+  for (std::uint64_t const other :
+       {std::uint64_t{0xdef0}, std::uint64_t{0x9abc'def0}, 0x1234'5678'9abc'def1u}) {
+    left.link().send(Tag{other}, foreign.data(), foreign.size(), sent[posted++]);
+    right.link().send(Tag{other}, foreign.data(), foreign.size(), sent[posted++]);
+  }
+  std::vector<std::byte> const payloads[] = {laws::pattern(64, 1), laws::pattern(64, 2)};
+  std::vector<std::byte> got[] = {std::vector<std::byte>(64), std::vector<std::byte>(64)};
+  std::array<Operation, 2> received;
+  for (int i = 0; i < 2000; ++i) target.node.progress(), turn();
+  for (std::size_t i = 0; i < 2; ++i)
+    target.node.links[i]->receive(tag, got[i].data(), got[i].size(), received[i]);
+  for (int i = 0; i < 2000; ++i) target.node.progress(), turn();
+  CHECK(received[0].pending());
+  CHECK(received[1].pending());
+  right.link().send(tag, payloads[1].data(), 64, sent[posted++]);
+  left.link().send(tag, payloads[0].data(), 64, sent[posted++]);
+  REQUIRE(target.until([&] {
+    turn();
+    return received[0].done() && received[1].done();
+  }));
+  CHECK(got[0] == payloads[0]);
+  CHECK(got[1] == payloads[1]);
+  for (auto& link : target.node.links) CHECK(link->sink_unexpected() == 3);
   target.node.links.clear();
 }
 
@@ -455,7 +502,8 @@ TEST_CASE("a message of 8000 bytes waits for its receive, a shorter one does not
   target.node.links.clear();
 }
 
-TEST_CASE("the environment cannot change the lanes or the threshold", "[ucx]") {
+TEST_CASE("C51 C08 the environment cannot change lanes, rendezvous threshold or error handling",
+          "[ucx][C51]") {
   setenv("UCX_TLS", "all", 1);
   setenv("B10_UCX_TLS", "all", 1);
   setenv("B10_UCX_RNDV_THRESH", "inf", 1);
@@ -464,6 +512,7 @@ TEST_CASE("the environment cannot change the lanes or the threshold", "[ucx]") {
   auto const told = target.transport.explain();
   CHECK(contains(told, "lanes tcp/lo, fragment"));
   CHECK(contains(told, "rendezvous from 8000 bytes"));
+  CHECK(contains(told, "peer error handling"));  // always: there is no option to go without
   unsetenv("UCX_TLS");
   unsetenv("B10_UCX_TLS");
   unsetenv("B10_UCX_RNDV_THRESH");

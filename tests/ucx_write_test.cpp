@@ -5,11 +5,13 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -23,6 +25,7 @@ using namespace b10;
 namespace {
 
 constexpr std::uint64_t slice = 64 * 1024;
+constexpr std::byte canary{0xA5};
 using Node = Transceiver<staging::Host<slicing::Pipelined<slice, 3>, copy::Held>>;
 using Wire = transport::ucx::Wire;
 
@@ -30,9 +33,14 @@ std::byte pattern(std::uint64_t request, std::uint64_t i) {
   return static_cast<std::byte>((request * 131 + i * 7 + i / 253) & 0xff);
 }
 
-Node::Config config(char const* name, Wire wire, copy::Held const& copies,
-                    std::string const& listen) {
-  Node::Config c;
+/// The same, whose quarantine a test can see the end of.
+using QuickNode = Transceiver<staging::Host<slicing::Pipelined<slice, 3>, copy::Held>, tag::Hashed,
+                              completion::CopyEvent, quarantine::TtlMs<1500>>;
+
+template <class N = Node>
+typename N::Config config(char const* name, Wire wire, copy::Held const& copies,
+                          std::string const& listen) {
+  typename N::Config c;
   c.name = name;
   c.staging.buffer_bytes = slice;
   c.staging.buffers = 48;
@@ -73,8 +81,11 @@ struct Pipe {
   }
 };
 
-/// A sender process: takes orders until its parent goes.
-[[noreturn]] void sender(Pipe pipe, Wire wire) {
+constexpr std::uint32_t touched_own_memory = 255;  // as the reason in an Answer
+
+/// A sender process: takes orders until its parent goes. `own` is memory of this process that no
+/// order concerns, whatever addresses it names.
+[[noreturn]] void sender(Pipe pipe, Wire wire, std::span<std::byte const> own = {}) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   char address[64] = {};
   if (!pipe.get(address)) _exit(1);
@@ -113,8 +124,9 @@ struct Pipe {
     }
     control->release_all();
     auto const out = *t.outcome();
-    pipe.put(Answer{out.ok() ? Answer::What::landed : Answer::What::failed,
-                    static_cast<std::uint32_t>(out.reason)});
+    bool const untouched = std::all_of(own.begin(), own.end(), [](auto b) { return b == canary; });
+    pipe.put(Answer{out.ok() && untouched ? Answer::What::landed : Answer::What::failed,
+                    untouched ? static_cast<std::uint32_t>(out.reason) : touched_own_memory});
   }
   _exit(0);
 }
@@ -163,22 +175,28 @@ bool eventually(Done done) {
 constexpr std::uint64_t everything = 1'000'000;
 constexpr std::size_t chunks = 8;
 constexpr std::size_t bytes = chunks * slice;
-constexpr std::byte canary{0xA5};
+constexpr std::size_t pool_bytes = bytes + 2 * slice;
 
 /// The parent: a receiver with a pool of which only the middle is granted.
+template <class N = Node>
 struct Receiver {
-  explicit Receiver(Wire wire) : node(config("receiver", wire, copies, "127.0.0.1:0")) {
+  explicit Receiver(Wire wire, std::byte* place = nullptr)
+      : at(place ? place : pool.data()), node(config<N>("receiver", wire, copies, "127.0.0.1:0")) {
     control->run_freely(copy::CopyKind::scatter);
-    node.register_memory({pool.data(), pool.size()});
+    node.register_memory({at, pool.size()});
   }
-  [[nodiscard]] std::byte* middle() { return pool.data() + slice; }
+  [[nodiscard]] std::byte* middle() { return at + slice; }
+  void clear() { std::fill(at, at + pool.size(), canary); }
+  [[nodiscard]] bool untouched() const {
+    return std::all_of(at, at + pool.size(), [](std::byte x) { return x == canary; });
+  }
   void introduce(Child const& child) {
     char address[64] = {};
     std::strncpy(address, node.address().c_str(), sizeof address - 1);
     child.pipe.put(address);
   }
   [[nodiscard]] Grant grant(std::uint64_t request) {
-    std::fill(pool.begin(), pool.end(), canary);
+    clear();
     std::vector<LocalSpan> const d{{middle(), bytes}};
     return node.grant(RequestId{request}, d, seconds(60));
   }
@@ -187,7 +205,7 @@ struct Receiver {
   }
   [[nodiscard]] bool margins_untouched() const {
     for (std::size_t i = 0; i < slice; ++i)
-      if (pool[i] != canary || pool[slice + bytes + i] != canary) return false;
+      if (at[i] != canary || at[slice + bytes + i] != canary) return false;
     return true;
   }
   [[nodiscard]] bool exact(std::uint64_t request) {
@@ -211,14 +229,15 @@ struct Receiver {
 
   copy::Held copies{};
   std::shared_ptr<copy::HeldControl> control = copies.control();
-  std::vector<std::byte> pool = std::vector<std::byte>(bytes + 2 * slice, canary);
-  Node node;
+  std::vector<std::byte> pool = std::vector<std::byte>(pool_bytes, canary);
+  std::byte* at;
+  N node;
 };
 
 void kill_at(Wire wire, std::uint64_t gathers) {
   Child first([wire](Pipe p) { sender(p, wire); });
   Child second([wire](Pipe p) { sender(p, wire); });
-  Receiver r(wire);
+  Receiver<> r(wire);
   r.introduce(first);
   r.expect_exact(first, 1);
 
@@ -244,7 +263,7 @@ void kill_at(Wire wire, std::uint64_t gathers) {
 
 void stop_at(Wire wire, std::uint64_t gathers) {
   Child child([wire](Pipe p) { sender(p, wire); });
-  Receiver r(wire);
+  Receiver<> r(wire);
   r.introduce(child);
   r.expect_exact(child, 1);
 
@@ -259,11 +278,11 @@ void stop_at(Wire wire, std::uint64_t gathers) {
   CHECK_FALSE(o->ok());
   REQUIRE(g.revoke(seconds(5)));
   // The blocks are free again; whatever the resumed sender still does must not reach them.
-  std::fill(r.pool.begin(), r.pool.end(), canary);
+  r.clear();
   kill(child.pid, SIGCONT);
   REQUIRE(child.pipe.get(a, 30'000));
   CHECK(a.what == Answer::What::failed);
-  CHECK(std::all_of(r.pool.begin(), r.pool.end(), [](std::byte x) { return x == canary; }));
+  CHECK(r.untouched());
   r.expect_exact(child, 3);
 }
 
@@ -313,9 +332,127 @@ TEMPLATE_TEST_CASE_SIG(
   stop_at(W, Gathers);
 }
 
+TEMPLATE_TEST_CASE_SIG(
+    "C08 two processes: a sender that sleeps through deadline and quarantine wakes to no harm",
+    "[ucx]", ((Wire W, unsigned Gathers), W, Gathers), (Wire::tcp, 0), (Wire::tcp, 3),
+    (Wire::shared_memory, 3)) {
+  Child child([](Pipe p) { sender(p, W); });
+  Receiver<QuickNode> r(W);
+  r.introduce(child);
+  r.expect_exact(child, 1);
+  auto const& m = r.node.metrics();
+  auto const whole = m.staging_total.get();
+
+  auto g = r.grant(2);
+  child.pipe.put(r.order(2, milliseconds(700), Gathers));
+  Answer a{};
+  REQUIRE(child.pipe.get(a));
+  kill(child.pid, SIGSTOP);
+  auto const o = g.next(seconds(30));
+  REQUIRE(o);
+  CHECK_FALSE(o->ok());
+  REQUIRE(g.revoke(seconds(5)));
+  r.clear();
+  REQUIRE(eventually([&] { return m.generations_penned.get() > 0; }));
+  CHECK(m.staging_quarantined.get() > 0);
+  REQUIRE(eventually([&] { return m.generations_penned.get() == 0; }));
+  REQUIRE(eventually([&] { return m.staging_free.get() == whole; }));  // by fresh memory
+  kill(child.pid, SIGCONT);
+  REQUIRE(child.pipe.get(a, 30'000));
+  CHECK(a.what == Answer::What::failed);
+  CHECK(r.untouched());
+  r.expect_exact(child, 3);
+}
+
+TEST_CASE("C21 two processes: an address of one is never followed in the other", "[ucx]") {
+  // The same place is mapped in both, as memory of their own.
+  void* const memory =
+      mmap(nullptr, pool_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  std::span const place(static_cast<std::byte*>(memory), pool_bytes);
+  std::fill(place.begin(), place.end(), canary);
+  {
+    Child child([&](Pipe p) { sender(p, Wire::tcp, place); });
+    Receiver<> r(Wire::tcp, place.data());
+    r.introduce(child);
+    r.expect_exact(child, 1);  // and the child's own place is as it was
+    r.expect_exact(child, 2);
+  }
+  munmap(memory, pool_bytes);
+}
+
+TEST_CASE("C47 two processes: a send that nobody receives ends at once for its caller", "[ucx]") {
+  // The child receives and stops in the middle of its first scatter, so it posts no receive for
+  // the later chunks.
+  Child child([](Pipe p) {
+    copy::Held copies;
+    Node node(config("receiver", Wire::tcp, copies, "127.0.0.1:0"));
+    std::vector<std::byte> pool(bytes, canary);
+    node.register_memory({pool.data(), pool.size()});
+    Where w{};
+    std::strncpy(w.address, node.address().c_str(), sizeof w.address - 1);
+    w.pool = reinterpret_cast<std::uint64_t>(pool.data());
+    std::vector<LocalSpan> const d{{pool.data(), bytes}};
+    auto const g = node.grant(RequestId{1}, d, seconds(60));
+    p.put(w);
+    while (copies.control()->started() == 0) sched_yield();
+    p.put(w);
+    (void)p.get(w, 60'000);
+    copies.control()->release_all();
+  });
+  Where w{};
+  REQUIRE(child.pipe.get(w));
+  copy::Held copies;
+  copies.control()->run_freely(copy::CopyKind::gather);
+  Node node(config("sender", Wire::tcp, copies, "127.0.0.1:0"));
+  PeerId const peer = node.connect(w.address, seconds(10));
+  std::vector<std::byte> source(bytes, std::byte{1});
+  std::vector<LocalSpan> const s{{source.data(), bytes}};
+  std::vector<RemoteSpan> const d{{w.pool, bytes}};
+  auto const t = node.write(
+      peer, {.request = RequestId{1}, .sources = s, .destinations = d, .deadline = seconds(60)});
+  REQUIRE(child.pipe.get(w));
+  REQUIRE(eventually([&] { return copies.control()->started() > 3; }));  // beyond the window
+  t.cancel();
+  auto const o = t.wait(seconds(20));
+  REQUIRE(o);
+  CHECK(o->status == Status::cancelled);
+  CHECK(o->sources_quiescent);
+  // What UCX may still read of ours stays out of circulation.
+  REQUIRE(eventually([&] { return node.metrics().staging_quarantined.get() > 0; }));
+  CHECK(node.metrics().sweeps.get() == 1);
+  child.pipe.put(w);
+}
+
+TEST_CASE("C77 two processes: a node ends in time though its peer is stopped", "[ucx]") {
+  Child child([](Pipe p) { receiver(p, "127.0.0.1:0"); });
+  Where w{};
+  REQUIRE(child.pipe.get(w));
+  copy::Held copies;
+  copies.control()->run_freely(copy::CopyKind::gather);
+  auto node = std::make_unique<Node>(config("sender", Wire::tcp, copies, "127.0.0.1:0"));
+  PeerId const peer = node->connect(w.address, seconds(10));
+  kill(child.pid, SIGSTOP);
+  std::vector<std::byte> source(bytes, std::byte{1});
+  std::vector<LocalSpan> const s{{source.data(), bytes}};
+  std::vector<RemoteSpan> const d{{w.pool, bytes}};
+  std::vector<Transfer> transfers;
+  for (std::uint64_t i = 1; i <= 3; ++i)
+    transfers.push_back(node->write(
+        peer,
+        {.request = RequestId{i}, .sources = s, .destinations = d, .deadline = seconds(600)}));
+  auto const limit = steady_now() + seconds(20);
+  node.reset();
+  CHECK(steady_now() < limit);
+  for (auto const& t : transfers) {
+    REQUIRE(t.outcome());
+    CHECK_FALSE(t.outcome()->ok());
+  }
+}
+
 TEST_CASE("S2 two processes: RESULT waits for the last copy event", "[ucx]") {
   Child child([](Pipe p) { sender(p, Wire::tcp); });
-  Receiver r(Wire::tcp);
+  Receiver<> r(Wire::tcp);
   r.introduce(child);
   auto const g = r.grant(1);
   r.control->hold(copy::CopyKind::scatter);

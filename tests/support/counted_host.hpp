@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -17,6 +18,7 @@ class CountedHost : public b10::staging::Host<Slicing, Engine> {
   struct Counts {
     unsigned dropped = 0;
     unsigned recycled = 0;
+    std::function<void()> on_drop = [] {};  ///< before the memory goes
   };
   struct Options : Base::Options {
     std::shared_ptr<Counts> counts = std::make_shared<Counts>();
@@ -24,6 +26,7 @@ class CountedHost : public b10::staging::Host<Slicing, Engine> {
   explicit CountedHost(Options const& o) : Base(o), counts_(o.counts) {}
   void drop(typename Base::Quarantined&& held) noexcept {
     ++counts_->dropped;
+    counts_->on_drop();
     Base::drop(std::move(held));
   }
   void recycle(typename Base::Quarantined&& held) noexcept {
