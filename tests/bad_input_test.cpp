@@ -237,7 +237,7 @@ TEST_CASE("Deregistering memory under a live grant is refused", "[bad]") {
   CHECK(error_of([&] { (void)n.grant(2, 0, 4); }).first == Reason::invalid_request);
 }
 
-TEST_CASE("C80 nodes that differ in layout or policies are refused at connect with both values",
+TEST_CASE("C60 C80 nodes that differ in layout or policies are refused at connect with both values",
           "[bad][C80][C81]") {
   TwoNodes n(16, 16, [](auto& c) { c.layout = std::string("llama-tp8-") + c.name; });
   auto c = n.a->begin_connect("b", seconds(1));
@@ -262,7 +262,7 @@ TEST_CASE("C11 a second live node of the same name is refused", "[bad][C11]") {
   still_serves(n, peer, 7);
 }
 
-TEST_CASE("Connecting to nobody, to itself, or to one who never answers fails by the limit",
+TEST_CASE("C41 connecting to nobody, to itself, or to one who never answers fails by the limit",
           "[bad][C41]") {
   TwoNodes n;
   auto nobody = n.a->begin_connect("nowhere", seconds(1));

@@ -221,7 +221,7 @@ TEST_CASE("Whatever was packed comes out, whatever the sizes of the segments", "
   CHECK(unpack(segments, spans) == spans);
 }
 
-TEST_CASE("Addresses at the ends of the address space come out exact", "[descriptors][C66]") {
+TEST_CASE("C66 addresses at the ends of the address space come out exact", "[descriptors][C66]") {
   constexpr auto largest = std::numeric_limits<std::uint64_t>::max();
   Spans const spans{{1, 1},
                     {largest - 1, 1},

@@ -106,7 +106,7 @@ TEST_CASE("A hello that breaks a limit is not encoded, and the knob is named", "
   CHECK_THROWS_WITH(encode_hello(h), Contains("offer of staging") && Contains("1024"));
 }
 
-TEST_CASE("Unknown keys are ignored, so that later versions can add some", "[hello]") {
+TEST_CASE("C81 unknown keys are ignored, so that later versions can add some", "[hello]") {
   auto all = entries(hello());
   all.insert(all.begin() + 1, {4711, Bytes(1000, std::byte{7})});
   all.push_back({12, {}});
@@ -120,7 +120,7 @@ TEST_CASE("The order of keys after the protocol does not matter", "[hello]") {
   CHECK(decode_hello(joined(all)) == hello());
 }
 
-TEST_CASE("The protocol version comes first or the hello is refused", "[hello]") {
+TEST_CASE("C81 the protocol version comes first or the hello is refused", "[hello]") {
   auto all = entries(hello());
   std::swap(all[0], all[1]);
   CHECK_FALSE(decode_hello(joined(all)));
@@ -175,7 +175,7 @@ TEST_CASE("Values of a wrong length or content are refused", "[hello]") {
   }
 }
 
-TEST_CASE("A hello cut short is refused", "[hello]") {
+TEST_CASE("C81 a hello cut short is refused", "[hello]") {
   auto const bytes = encode_hello(hello());
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     REQUIRE_FALSE(decode_hello(std::span{bytes}.first(n)));
@@ -217,7 +217,7 @@ TEST_CASE("Sizes of slices, addresses and names may differ", "[hello]") {
   CHECK(verdict(hello(), other) == "");
 }
 
-TEST_CASE("What must be equal but differs is named with both values", "[hello]") {
+TEST_CASE("C80 C81 what must be equal but differs is named with both values", "[hello]") {
   auto other = peer();
   other.protocol = 77;
   CHECK_THAT(verdict(hello(), other), Contains("protocol") && Contains("77") && Contains(" 1 "));

@@ -162,7 +162,7 @@ TEST_CASE("a second grant of a request is a duplicate id and leaves the first al
   CHECK(allowed(p.check({remote(0x10400, 16)})));
 }
 
-TEST_CASE("a grant that is bound to a peer is refused to any other", "[memory][C86]") {
+TEST_CASE("C86 a grant that is bound to a peer is refused to any other", "[memory][C86]") {
   OnePool p;
   (void)p.map.grant(RequestId{8}, Locals{local(0x10400, 16)}, d1, later);
   CHECK(allowed(p.map.check(d1, RequestId{8}, Remotes{remote(0x10400, 16)}, now)));

@@ -508,7 +508,7 @@ TEST_CASE("More pairs than Config::spans_max are refused", "[plan]") {
   CHECK_THAT(why(lists, 4), Contains("5 pairs") && Contains("4") && Contains("Config::spans_max"));
 }
 
-TEST_CASE("Spans beyond 2^31, 2^32 and 2^40 are exact", "[plan][C66]") {
+TEST_CASE("C66 spans beyond 2^31, 2^32 and 2^40 are exact", "[plan][C66]") {
   auto const at = GENERATE((1ull << 31) - 256, 1ull << 31, (1ull << 32) - 1, 1ull << 32, 1ull << 40,
                            1ull << 62);
   auto const bytes = GENERATE(1ull << 31, (1ull << 32) + 256, 1ull << 40);
@@ -521,7 +521,7 @@ TEST_CASE("Spans beyond 2^31, 2^32 and 2^40 are exact", "[plan][C66]") {
   CHECK(plan.bytes == 2 * bytes);
 }
 
-TEST_CASE("The stride that overflowed 32 bits at block 2066 is exact", "[plan][C66]") {
+TEST_CASE("C66 the stride that overflowed 32 bits at block 2066 is exact", "[plan][C66]") {
   constexpr std::uint64_t stride = 1'039'680;
   constexpr std::uint64_t base = 0x7f00'0000'0000;
   Lists lists;
@@ -536,7 +536,7 @@ TEST_CASE("The stride that overflowed 32 bits at block 2066 is exact", "[plan][C
   }
 }
 
-TEST_CASE("A span that wraps around 2^64 is refused", "[plan][C66]") {
+TEST_CASE("C66 a span that wraps around 2^64 is refused", "[plan][C66]") {
   Lists lists;
   lists.add(largest - 100, 500, 100);
   CHECK(why(lists) == "accepted");
@@ -547,7 +547,7 @@ TEST_CASE("A span that wraps around 2^64 is refused", "[plan][C66]") {
   CHECK_THAT(why(source), Contains("source 0") && Contains("wrap around 2^64"));
 }
 
-TEST_CASE("A sum of sizes that crosses 2^64 is refused", "[plan][C66]") {
+TEST_CASE("C66 a sum of sizes that crosses 2^64 is refused", "[plan][C66]") {
   Lists lists;
   lists.add(64, 64, 1ull << 63);
   CHECK(why(lists) == "accepted");

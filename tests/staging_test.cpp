@@ -467,7 +467,7 @@ TEST_CASE("staging of nothing, or of too many slices, is refused with the knob",
              Catch::Contains("65536 slices exceeds 32768") && Catch::Contains("larger slices"));
 }
 
-TEST_CASE("page locking that is required but not allowed names the limit", "[staging]") {
+TEST_CASE("C71 page locking that is required but not allowed names the limit", "[staging]") {
   Small const unlocked(small(2));
   CHECK_FALSE(unlocked.page_locked());
   auto options = small(2);

@@ -98,7 +98,7 @@ TEST_CASE("returning a tag twice, or one that is elsewhere, changes nothing", "[
   CHECK_FALSE(registry.reserve(tags({1})));
 }
 
-TEST_CASE("with tags cut to 8 bits most of 300 transfers collide, and none of them silently",
+TEST_CASE("C02 with tags cut to 8 bits most of 300 transfers collide, and none of them silently",
           "[registry][S6][C02]") {
   TagRegistry registry;
   std::set<Tag> live;

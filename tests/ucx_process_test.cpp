@@ -170,7 +170,7 @@ transport::ucx::Options quick(Ucx::Wire wire = Ucx::Wire::tcp) {
 
 }  // namespace
 
-TEST_CASE("a killed peer is lost, and its successor at the same address is met anew",
+TEST_CASE("C17 C51 a killed peer is lost, and its successor at the same address is met anew",
           "[ucx][C16]") {
   Process first(quick(), 2);
   Process second(quick(), 3);

@@ -49,7 +49,8 @@ TEST_CASE("A thousand scattered transfers leave every gauge where it was", "[wri
   CHECK(n.b->metrics().received.landed.get() == 1000);
 }
 
-TEST_CASE("Sources are released when the last gather has ended, before RESULT", "[write][C24]") {
+TEST_CASE("C24 sources are released when the last gather has ended, before RESULT",
+          "[write][C24]") {
   TwoNodes n;
   auto const peer = n.connect();
   auto g = n.grant(1, 0, 6);
@@ -73,7 +74,7 @@ TEST_CASE("Sources are released when the last gather has ended, before RESULT", 
   CHECK(o->ok());
 }
 
-TEST_CASE("No gather starts before the source-ready event", "[write][C04]") {
+TEST_CASE("C04 no gather starts before the source-ready event", "[write][C04]") {
   TwoNodes n;
   auto const peer = n.connect();
   auto g = n.grant(1, 0, 4);
@@ -269,7 +270,7 @@ TEST_CASE("C45 cancel at each step ends once on both sides and the next transfer
   }
 }
 
-TEST_CASE("CONTROL on a stale generation is sent once more on a fresh one", "[write][C17]") {
+TEST_CASE("C17 CONTROL on a stale generation is sent once more on a fresh one", "[write][C17]") {
   TwoNodes n;
   auto const peer = n.connect();
   // The link dies between CONTROL and READY.
