@@ -20,6 +20,8 @@ void check(std::optional<Message> const& m, Bytes frame) {
   auto again = *m;
   if constexpr (std::is_same_v<Message, Places>)
     again.list = std::span(again.decoded).first(again.count);
+  if constexpr (std::is_same_v<Message, Ready>)
+    again.places = std::span(again.decoded).first(again.place_count);
   require(same(encode(again, out), frame));
   require(decode_header(frame).has_value());
 }
@@ -73,7 +75,7 @@ void sealed(Input in) {
 void encoded(Input in) {
   std::byte out[frame_bytes_max];
   auto const room = std::span(out).first(in.below(sizeof out + 1));
-  auto const kind = in.number<std::uint8_t>() % 4;
+  auto const kind = in.number<std::uint8_t>() % 5;
   Header h;
   h.generation = Generation{in.number<std::uint32_t>()};
   h.transfer = TransferId{in.number<std::uint64_t>()};
@@ -87,6 +89,17 @@ void encoded(Input in) {
     auto const m = decode_places(frame);
     require(m.has_value() == !frame.empty());
     if (m) require(std::ranges::equal(std::span(m->decoded).first(m->count), list));
+    return;
+  }
+  if (kind == 4) {
+    std::vector<std::uint64_t> list;
+    while (in.left() > 0) list.push_back(in.number<std::uint64_t>());
+    Ready ready{h, reason, false, static_cast<std::uint32_t>(count), "a text"};
+    ready.places = list;
+    auto const frame = encode(ready, room);
+    auto const m = decode_ready(frame);
+    require(m.has_value() == !frame.empty());
+    if (m) require(std::ranges::equal(std::span(m->decoded).first(m->place_count), list));
     return;
   }
   auto const text = as_text(in.rest());
@@ -138,6 +151,9 @@ std::vector<Buffer> seeds() {
   std::uint64_t const places[] = {4096, 8192, ~std::uint64_t{0}};
   add(encode(Places{h, 5, places, 0, {}}, frame));
   add(encode(Ready{h, Reason::none, false, 2, ""}, frame));
+  Ready placed{h, Reason::none, false, 2, ""};
+  placed.places = places;
+  add(encode(placed, frame));
   add(encode(Ready{h, Reason::refused, true, 0, "no grant"}, frame));
   add(encode(Result{h, Reason::none, 1024, ""}, frame));
   add(encode(Result{h, Reason::copy_failed, 0, "a scatter failed"}, frame));
@@ -145,7 +161,7 @@ std::vector<Buffer> seeds() {
   encode(DataHeader{Generation{3}, TransferId{9}, ChunkIndex{1}, 4096, 0},
          std::span<std::byte, data_header_bytes>(data));
   add(data);
-  for (unsigned kind = 0; kind < 4; ++kind)
+  for (unsigned kind = 0; kind < 5; ++kind)
     out.push_back(Seed()
                       .number<std::uint8_t>(2)
                       .number<std::uint32_t>(frame_bytes_max)
