@@ -28,6 +28,11 @@ concept SaysWhatItHolds =
         "uncertainty)">;
 
 template <class Q>
+concept SaysWhatComesAfter = requires {
+  { Q::afterwards } -> std::convertible_to<Sentence>;
+} || unmet<"add: static constexpr Sentence afterwards = ... (drop or recycle: what follows hold)">;
+
+template <class Q>
 concept Sentences =
     requires(Q const& q, Duration age, bool pending) {
       { q.sentence(age, pending) } noexcept -> std::same_as<Sentence>;
@@ -39,9 +44,11 @@ concept Sentences =
 }  // namespace req
 
 /// What sits out after an uncertain end, for how long, and what happens then. Laws: an entry of age
-/// 0 is never dropped; once not held, longer never holds again; a policy that holds identities also
-/// holds views. Models: quarantine::Ttl (reference).
+/// 0 is never dropped; once not held, longer never holds again, and what comes then is what
+/// `afterwards` says; a policy that holds identities also holds views. Models: quarantine::Ttl
+/// (reference).
 template <class Q>
-concept Quarantine = Policy<Q> && req::SaysWhatItHolds<Q> && req::Sentences<Q>;
+concept Quarantine =
+    Policy<Q> && req::SaysWhatItHolds<Q> && req::SaysWhatComesAfter<Q> && req::Sentences<Q>;
 
 }  // namespace b10

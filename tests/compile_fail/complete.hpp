@@ -75,6 +75,7 @@ struct Quarantine {
   static constexpr std::string_view name = "quarantine::Complete";
   static constexpr bool holds_views = true;
   static constexpr bool holds_identities = true;
+  static constexpr b10::Sentence afterwards = b10::Sentence::drop;
   b10::Sentence sentence(b10::Duration, bool) const noexcept { return b10::Sentence::hold; }
 };
 

@@ -14,6 +14,8 @@ void quarantine(Q const& policy) {
   CHECK(policy.sentence(Duration{0}, true) != Sentence::drop);
   CHECK(policy.sentence(Duration{0}, false) != Sentence::drop);
   CHECK((Q::holds_views || !Q::holds_identities));
+  CHECK(Q::afterwards != Sentence::hold);
+  CHECK(policy.sentence(seconds(1'000'000), false) == Q::afterwards);
 
   for (bool const pending : {true, false}) {  // once not held, never held again
     auto last = Sentence::hold;

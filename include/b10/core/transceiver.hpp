@@ -35,13 +35,17 @@ struct BasicWrite {
 
 /// Moves KV cache spans between nodes, composed of five policies. Any thread may call its
 /// functions, except progress(), which belongs to one thread.
-template <b10::Staging S, TagScheme G, Completion C, Quarantine Q, Transport T>
+template <b10::Staging S, TagScheme G, b10::Completion C, b10::Quarantine Q, b10::Transport T>
 class BasicTransceiver {
   using Lane = core::Lane<S, G, C, Q, T>;
   using Door = core::Door<Lane>;
 
  public:
   using Staging = S;
+  using Tags = G;
+  using Completion = C;
+  using Quarantine = Q;
+  using Transport = T;
   using Config = BasicConfig<typename S::Options, typename T::Options>;
   using Write = BasicWrite<typename S::CopyEngine::SourceReady>;
 

@@ -14,6 +14,7 @@ struct None {
   static constexpr std::string_view name = "quarantine::None";
   static constexpr bool holds_views = false;
   static constexpr bool holds_identities = false;
+  static constexpr Sentence afterwards = Sentence::recycle;
 
   [[nodiscard]] constexpr Sentence sentence(Duration, bool) const noexcept {
     return Sentence::recycle;

@@ -16,6 +16,7 @@ struct StagingOnlyRule {
 
   static constexpr bool holds_views = true;
   static constexpr bool holds_identities = false;
+  static constexpr Sentence afterwards = Sentence::recycle;
   static constexpr Duration time{Nanoseconds};
 
   [[nodiscard]] constexpr Sentence sentence(Duration age, bool) const noexcept {

@@ -19,6 +19,7 @@ struct TtlRule {
 
   static constexpr bool holds_views = true;
   static constexpr bool holds_identities = true;
+  static constexpr Sentence afterwards = Sentence::drop;
   static constexpr Duration ttl{Nanoseconds};
 
   /// Drops at the later of the time limit and quiescence; never recycles. Whoever asks destroys the
