@@ -125,6 +125,9 @@ MUTANTS = {
     "a frame that was changed on its way is refused": (
         CORE + "frame_fields.hpp", "good = good && check == checksum(whole);",
         "good = good && check + 1 != 0;", "A frame with any one bit changed"),
+    "what landed has the digest of what was gathered": (
+        CORE + "receive_pipeline.hpp", "if (lane.digest(s) != s.digest)",
+        "if (false)", "C84 a payload that changed"),
     # --- grants and pages
     "copy may start and tombstone check are one step": (
         CORE + "grant_state.hpp", "if (word & revoked_bit) return false;",
@@ -155,8 +158,8 @@ MUTANTS = {
         "policies/b10/quarantine/ttl.hpp", "return age < ttl || pending ? Sentence::hold : Sentence::drop;",
         "return age < ttl ? Sentence::hold : Sentence::drop;", "Ttl keeps what is still pending"),
     "the pen obeys the sentence": (
-        CORE + "pen.hpp", "if (c.quarantine.sentence(age, copying) == Sentence::hold) {",
-        "if (false) {", "S3 after a timeout"),
+        CORE + "pen.hpp", "if (copying || c.quarantine.sentence(age, copying) == Sentence::hold) {",
+        "if (copying) {", "S3 after a timeout"),
     "the worker ends before the memory it can write": (
         CORE + "pen.hpp", "  collect_copies(e, c);\n  e.link.reset();\n",
         "  collect_copies(e, c);\n", "S4 the worker"),

@@ -102,7 +102,7 @@ TEST_CASE("With digests a transfer lands as without", "[digest]") {
   CHECK(corrupted<SharingDigestNode>([](auto&) {}).ok());
 }
 
-TEST_CASE("A payload that changed on its way fails the transfer on both sides", "[digest]") {
+TEST_CASE("C84 a payload that changed on its way fails the transfer on both sides", "[digest]") {
   std::size_t const at = GENERATE(as<std::size_t>{}, wire::data_header_bytes,
                                   wire::data_header_bytes + 511, std::size_t{1087});
   auto const o = corrupted<DigestNode>([&](auto& m) { m.at(at) ^= std::byte{0x10}; });
