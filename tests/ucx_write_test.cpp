@@ -424,6 +424,48 @@ TEST_CASE("C47 two processes: a send that nobody receives ends at once for its c
   child.pipe.put(w);
 }
 
+TEST_CASE(
+    "C26 memory of a cancelled transfer is unmapped the moment that it is quiet, again and again",
+    "[ucx]") {
+  using Brief = Transceiver<staging::Host<slicing::Pipelined<slice, 3>, copy::Held>, tag::Hashed,
+                            completion::CopyEvent, quarantine::TtlMs<100>>;
+  copy::Held gathers, scatters;
+  gathers.control()->run_freely(copy::CopyKind::gather);
+  Brief sender(config<Brief>("sender", Wire::tcp, gathers, "127.0.0.1:0"));
+  Brief receiver(config<Brief>("receiver", Wire::tcp, scatters, "127.0.0.1:0"));
+  PeerId const peer = sender.connect(receiver.address(), seconds(10));
+  for (std::uint64_t round = 1; round <= 50; ++round) {
+    std::byte* pools[2];  // the sender's, the receiver's
+    for (auto*& pool : pools) {
+      void* const memory =
+          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      REQUIRE(memory != MAP_FAILED);
+      pool = static_cast<std::byte*>(memory);
+    }
+    std::vector<LocalSpan> const to{{pools[1], bytes}}, from{{pools[0], bytes}};
+    receiver.register_memory(to[0]);
+    auto g = std::make_optional(receiver.grant(RequestId{round}, to, seconds(60)));
+    scatters.control()->hold(copy::CopyKind::scatter);
+    auto const started = scatters.control()->started();
+    std::vector<RemoteSpan> const d{as_remote(to[0])};
+    auto const t = sender.write(
+        peer,
+        {.request = RequestId{round}, .sources = from, .destinations = d, .deadline = seconds(60)});
+    REQUIRE(eventually([&] { return scatters.control()->started() > started; }));  // chunk 1 of 8
+    t.cancel();
+    REQUIRE(t.wait(seconds(20)));
+    REQUIRE(eventually([&] { return t.sources_released(); }));
+    munmap(pools[0], bytes);
+    REQUIRE_FALSE(g->revoke({}));  // draining
+    CHECK_THROWS_AS(receiver.deregister_memory(to[0]), Error);
+    scatters.control()->run_freely(copy::CopyKind::scatter);
+    scatters.control()->release_all();
+    REQUIRE(g->revoke(seconds(20)));
+    receiver.deregister_memory(to[0]);
+    munmap(pools[1], bytes);
+  }
+}
+
 TEST_CASE("C77 two processes: a node ends in time though its peer is stopped", "[ucx]") {
   Child child([](Pipe p) { receiver(p, "127.0.0.1:0"); });
   Where w{};
