@@ -88,7 +88,7 @@ void near_registration(Input in) {
     auto const which = in.number<std::uint8_t>();
     auto& g = there.groups[which % there.groups.size()];
     auto const value = in.number<std::uint32_t>();
-    switch (which % 11) {
+    switch (which % 12) {
       case 0:
         g.geometry.layers.push_back(LayerId{value % 128});
         break;
@@ -118,6 +118,9 @@ void near_registration(Input in) {
         break;
       case 9:
         there.place.tp_size = value;
+        break;
+      case 10:
+        there.place.tp_rank = value;
         break;
       default:
         there.groups.push_back(g);

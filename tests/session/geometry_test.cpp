@@ -133,6 +133,23 @@ TEST_CASE("Of ranks that hold the same head only the elected one sends", "[sessi
   for (std::uint32_t r = 0; r < 4; ++r) CHECK(split(g, {2, r / 2}, g, {4, r}).size() == 1);
 }
 
+TEST_CASE("Who sends a head is found at once, however many ranks a peer claims to have",
+          "[session][geometry][hostile]") {
+  for (std::uint32_t total = 1; total <= 16; ++total)
+    for (std::uint32_t size = 1; size <= 32; ++size) {
+      if (total % size != 0 && size % total != 0) continue;
+      for (std::uint32_t head = 0; head < total; ++head) {
+        std::uint32_t rank = 0;
+        while (!heads_of(total, {size, rank}).holds(head)) ++rank;
+        CHECK(first_holder(total, size, head) == rank);
+      }
+    }
+  auto const g = llama(PageOrder::heads_first);
+  constexpr std::uint32_t many = 1u << 31;
+  CHECK(heads_sent({g, {many, many / 8 * 7}}, {g, {1, 0}}) == std::vector<std::uint32_t>{7});
+  CHECK(heads_sent({g, {many, many - 1}}, {g, {1, 0}}).empty());  // another is elected
+}
+
 TEST_CASE("MLA moves from one elected rank, whatever the TP sizes", "[session][geometry]") {
   GroupGeometry g;
   g.layers = layers(0, 3);

@@ -85,6 +85,9 @@ TEST_CASE("A peer's impossible pool, group or slot is refused, not followed",
   bad.groups[0].pool.stride *= 2;
   CHECK_THAT(incompatibility(x.p.shape, bad), Contains("comes twice"));
   bad = x.d.shape;
+  bad.settings.resize(1'000'000);
+  CHECK_THAT(incompatibility(x.p.shape, bad), Contains("1000000 settings"));
+  bad = x.d.shape;
   bad.place.tp_size = 0;
   CHECK_THAT(incompatibility(x.p.shape, bad), Contains("TP 0 at the peer"));
   bad = x.d.shape;

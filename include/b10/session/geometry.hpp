@@ -79,6 +79,12 @@ struct HeadRange {
   return {place.tp_rank / (size / heads_total), 1};
 }
 
+/// The lowest rank of `tp_size` that holds a head; both as heads_of() accepts them.
+[[nodiscard]] constexpr std::uint32_t first_holder(std::uint32_t heads_total, std::uint32_t tp_size,
+                                                   std::uint32_t head) noexcept {
+  return heads_total >= tp_size ? head / (heads_total / tp_size) : head * (tp_size / heads_total);
+}
+
 /// Ranks [first, end).
 struct RankRange {
   std::uint32_t first = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <span>
@@ -52,8 +53,7 @@ concept Mapper = (std::constructible_from<M, GroupAt, GroupAt> &&
   auto const wanted = heads_of(total, destination.place);
   auto const held = heads_of(total, source.place);
   for (auto head = held.first; head < held.end(); ++head) {
-    auto elected = peers.first;
-    while (!heads_of(total, {source.place.tp_size, elected}).holds(head)) ++elected;
+    auto const elected = std::max(peers.first, first_holder(total, source.place.tp_size, head));
     if (wanted.holds(head) && elected == rank) heads.push_back(head);
   }
   return heads;

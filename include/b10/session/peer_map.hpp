@@ -68,7 +68,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Longest lists of a shape that is taken from a peer.
+/// Longest lists of a shape that is taken from a peer: what is done with them is not linear.
+inline constexpr std::size_t settings_max = 256;
 inline constexpr std::size_t groups_max = 256;
 inline constexpr std::size_t layers_max = 4096;
 
@@ -82,6 +83,9 @@ inline constexpr std::size_t layers_max = 4096;
   text("compatibility key", here.compat_key, there.compat_key);
   text("rank order", here.rank_order, there.rank_order);
   detail::differs(why, "AUX record bytes", here.aux_bytes, there.aux_bytes);
+  if (why.empty() && there.settings.size() > settings_max)
+    why = std::to_string(there.settings.size()) + " settings at the peer, the limit is " +
+          std::to_string(settings_max);
   if (why.empty()) why = detail::settings_difference(here.settings, there.settings);
   if (!why.empty()) return why;
   if (there.groups.size() > groups_max)
