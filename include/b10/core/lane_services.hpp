@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include <b10/completion.hpp>
 #include <b10/core/admission.hpp>
 #include <b10/core/fence.hpp>
 #include <b10/core/flight_recorder.hpp>
@@ -21,6 +22,7 @@
 #include <b10/core/tag_registry.hpp>
 #include <b10/core/views.hpp>
 #include <b10/core/wire.hpp>
+#include <b10/digest.hpp>
 #include <b10/metrics.hpp>
 
 namespace b10::core {
