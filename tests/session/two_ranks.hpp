@@ -38,6 +38,11 @@ inline ses::GroupGeometry state_group() {
   return g;
 }
 
+inline std::vector<std::byte> payload(std::string const& text) {
+  auto const view = b10::as_byte_view(text);
+  return {view.begin(), view.end()};
+}
+
 inline constexpr std::uint32_t pool_slots = 64;
 inline constexpr std::uint32_t aux_bytes = 64;
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <b10/outcome.hpp>
 #include <b10/session/messages.hpp>
 #include <b10/time.hpp>
 
@@ -43,14 +44,21 @@ class Arrivals {
     kept_ -= entry.requests.size() + entry.cancels.size();
     return std::move(entry);
   }
-  void retire(RequestId request, Instant now) {
+  /// `reason`: why its session ended, none if well.
+  void retire(RequestId request, Reason reason, Instant now) {
     (void)take(request);
-    if (retired_.emplace(request, now + retired_limit_).second) retired_order_.push_back(request);
+    if (retired_.emplace(request, Retired{now + retired_limit_, reason}).second)
+      retired_order_.push_back(request);
   }
   [[nodiscard]] bool is_retired(RequestId request) const { return retired_.count(request) > 0; }
+  /// Whether its session was cancelled: who comes too late is told the same.
+  [[nodiscard]] bool was_cancelled(RequestId request) const {
+    auto const it = retired_.find(request);
+    return it != retired_.end() && it->second.reason == Reason::cancelled;
+  }
 
   void expire(Instant now) {
-    while (!retired_order_.empty() && retired_.at(retired_order_.front()) <= now) {
+    while (!retired_order_.empty() && retired_.at(retired_order_.front()).expires <= now) {
       retired_.erase(retired_order_.front());
       retired_order_.pop_front();
     }
@@ -67,6 +75,10 @@ class Arrivals {
   struct Entry {
     EarlyArrivals arrivals{};
     Instant expires{};
+  };
+  struct Retired {
+    Instant expires{};
+    Reason reason = Reason::none;
   };
   EarlyArrivals* note(RequestId request, Instant now) {
     if (kept_ >= early_max_) return nullptr;
@@ -85,7 +97,7 @@ class Arrivals {
   std::size_t kept_ = 0;
   std::map<RequestId, Entry> early_{};
   std::deque<std::pair<RequestId, Instant>> early_order_{};
-  std::map<RequestId, Instant> retired_{};
+  std::map<RequestId, Retired> retired_{};
   std::deque<RequestId> retired_order_{};
 };
 

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include <b10/outcome.hpp>
 #include <b10/session/geometry.hpp>
 #include <b10/session/ids.hpp>
 #include <b10/session/message_fields.hpp>
@@ -97,6 +98,7 @@ struct KvResult {
   ResultStatus status = ResultStatus::ok;
   std::uint64_t bytes = 0;
   std::string why{};
+  Reason reason = Reason::none;
   friend bool operator==(KvResult const&, KvResult const&) = default;
 };
 struct AuxResult {
@@ -105,6 +107,7 @@ struct AuxResult {
   ResultStatus status = ResultStatus::ok;
   std::uint64_t bytes = 0;
   std::string why{};
+  Reason reason = Reason::none;
   friend bool operator==(AuxResult const&, AuxResult const&) = default;
 };
 struct CancelSession {
@@ -196,6 +199,7 @@ void fields(Io& io, KvResult& m) {
   io.number(m.status, ResultStatus::cancelled);
   io.number(m.bytes);
   io.text(m.why);
+  io.number(m.reason, Reason::shutting_down);
 }
 template <class Io>
 void fields(Io& io, AuxResult& m) {
@@ -204,6 +208,7 @@ void fields(Io& io, AuxResult& m) {
   io.number(m.status, ResultStatus::cancelled);
   io.number(m.bytes);
   io.text(m.why);
+  io.number(m.reason, Reason::shutting_down);
 }
 template <class Io>
 void fields(Io& io, CancelSession& m) {

@@ -83,9 +83,14 @@ class RxSession {
     std::lock_guard const lock(mutex_);
     return current();
   }
+  /// Why it failed; empty and none otherwise.
   [[nodiscard]] std::string why() const {
     std::lock_guard const lock(mutex_);
-    return why_;
+    return ending_.why;
+  }
+  [[nodiscard]] Reason reason() const {
+    std::lock_guard const lock(mutex_);
+    return ending_.reason;
   }
   [[nodiscard]] std::optional<SessionStatus> wait(Duration limit) {
     if (!wait_until(services_, limit, [&] { return ended(status()); })) return std::nullopt;
@@ -100,7 +105,7 @@ class RxSession {
   /// runs; ask again, or take_pages().
   CancelAnswer cancel() {
     std::lock_guard const lock(mutex_);
-    end(cancelled_, {}, true);
+    end(cancelled_, {Reason::cancelled}, true);
     return revoke({}) ? CancelAnswer::drained : CancelAnswer::in_flight;
   }
   /// Pages, when nothing can write them any more: only after the session has ended, and once.
@@ -115,7 +120,7 @@ class RxSession {
   CloseAnswer close() {
     std::lock_guard const lock(mutex_);
     if (closed_) return CloseAnswer::closed;
-    if (!ended(current())) end(cancelled_, {}, true);
+    if (!ended(current())) end(cancelled_, {Reason::cancelled}, true);
     if (expectation_ || proof_) return CloseAnswer::refused;
     closed_ = true;
     return CloseAnswer::closed;
@@ -132,13 +137,14 @@ class RxSession {
     std::lock_guard const lock(mutex_);
     auto* w = writer(from);
     if (!w || m.receiver_slice != options_.slice || ended(current())) return;
-    if (m.status == ResultStatus::failed) return end(failed_, m.why, true, from);
-    if (m.status == ResultStatus::cancelled) return end(cancelled_, m.why, false);
+    if (m.status == ResultStatus::failed) return end(failed_, {m.reason, m.why}, true, from);
+    if (m.status == ResultStatus::cancelled)
+      return end(cancelled_, {Reason::cancelled, m.why}, false);
     if (to_integer(m.sender_slice) != w->slices || w->last)
       return end(failed_,
-                 "\"" + w->peer->shape.name + "\" reports slice " +
-                     std::to_string(to_integer(m.sender_slice)) + " where " +
-                     std::to_string(w->slices) + " is due",
+                 {Reason::protocol, "\"" + w->peer->shape.name + "\" reports slice " +
+                                        std::to_string(to_integer(m.sender_slice)) + " where " +
+                                        std::to_string(w->slices) + " is due"},
                  true);
     ++w->slices;
     w->last = m.is_last;
@@ -149,8 +155,9 @@ class RxSession {
     for (auto const& each : writers_) claimed += each.bytes;
     if (claimed != wanted_bytes_)
       end(failed_,
-          "the writers report " + std::to_string(claimed) + " bytes, the blocks asked for have " +
-              std::to_string(wanted_bytes_),
+          {Reason::protocol, "the writers report " + std::to_string(claimed) +
+                                 " bytes, the blocks asked for have " +
+                                 std::to_string(wanted_bytes_)},
           false);
     else
       kv_reported_ = true;
@@ -159,11 +166,11 @@ class RxSession {
     std::lock_guard const lock(mutex_);
     if (!writer(from) || m.receiver_slice != options_.slice || !aux_ || ended(current())) return;
     if (m.status == ResultStatus::failed || m.status == ResultStatus::cancelled)
-      return end(failed_, "AUX: " + m.why, true, from);
+      return end(failed_, {m.reason, "AUX: " + m.why}, true, from);
     if (m.bytes != aux_->bytes)
       return end(failed_,
-                 "an AUX record of " + std::to_string(m.bytes) + " bytes, the slot has " +
-                     std::to_string(aux_->bytes),
+                 {Reason::protocol, "an AUX record of " + std::to_string(m.bytes) +
+                                        " bytes, the slot has " + std::to_string(aux_->bytes)},
                  true);
     aux_reported_ = true;
     read_aux();
@@ -173,12 +180,12 @@ class RxSession {
     auto* w = writer(from);
     if (!w) return;
     w->told = true;
-    end(cancelled_, {}, true);
+    end(cancelled_, {Reason::cancelled}, true);
   }
   void peer_lost(NodeId peer) {
     std::lock_guard const lock(mutex_);
     if (auto const* w = writer(peer))
-      end(failed_, "\"" + w->peer->shape.name + "\" restarted", true, peer);
+      end(failed_, {Reason::peer_lost, "\"" + w->peer->shape.name + "\" restarted"}, true, peer);
   }
   void poll() {
     std::lock_guard const lock(mutex_);
@@ -186,11 +193,11 @@ class RxSession {
     read_aux();
     if (ended(current())) return;
     if (auto const failure = expectation_ ? expectation_->failure() : std::nullopt)
-      return end(failed_, failure->why, true);
+      return end(failed_, {failure->reason, failure->why}, true);
     if (services_.agent.now() - *asked_ >= services_.times.session)
       end(failed_,
-          "not done " + std::to_string(services_.times.session.ns / 1'000'000) +
-              " ms after receive() (SessionTimes::session)",
+          {Reason::deadline, "not done " + std::to_string(services_.times.session.ns / 1'000'000) +
+                                 " ms after receive() (SessionTimes::session)"},
           true);
   }
 
@@ -280,13 +287,14 @@ class RxSession {
     if (!kv_reported_ || !landed()) return;
     aux_payload_ = decode_aux(options_.request, options_.slice,
                               std::span<std::byte const>(aux_->address, aux_->bytes));
-    if (!aux_payload_) end(failed_, "the AUX record is not this request's", false);
+    if (!aux_payload_)
+      end(failed_, {Reason::protocol, "the AUX record is not this request's"}, false);
   }
   /// The first end counts. Writers that are still at work are told, each once.
-  void end(bool& how, std::string const& why, bool tell, std::optional<NodeId> except = {}) {
+  void end(bool& how, Ending ending, bool tell, std::optional<NodeId> except = {}) {
     if (failed_ || cancelled_ || ended(current())) return;
     how = true;
-    why_ = why;
+    ending_ = std::move(ending);
     if (!tell || !asked_) return;
     for (auto& w : writers_)
       if (!w.last && w.peer->id != except && !std::exchange(w.told, true))
@@ -317,7 +325,7 @@ class RxSession {
   bool failed_ = false;
   bool cancelled_ = false;
   bool closed_ = false;
-  std::string why_{};
+  Ending ending_{};
 };
 
 }  // namespace b10::session

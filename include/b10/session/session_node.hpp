@@ -108,8 +108,11 @@ class SessionNode {
     return slot;
   }
 
-  /// Takes in messages, looks after sessions; returns the messages taken in.
-  std::size_t progress() { return turn(Duration{}); }
+  /// Takes in messages, looks after sessions; returns the messages taken in. Sleeps up to `limit`
+  /// for the first one, less when a transfer of a session ends.
+  std::size_t progress(Duration limit = {}) { return turn(limit); }
+
+  [[nodiscard]] NodeShape const& shape() const noexcept { return options_.shape; }
 
   struct Gauges {
     std::size_t tx = 0, rx = 0, retired = 0, early = 0;
@@ -194,16 +197,19 @@ class SessionNode {
   }
   void handle(std::shared_ptr<PeerInfo const> const& peer, RequestData const& m) {
     std::shared_ptr<Tx> session;
-    bool refused = false;
+    bool refused = false, cancelled = false;
     {
       std::lock_guard const lock(mutex_);
       if (auto const it = tx_.find(m.request); it != tx_.end())
         session = it->second;
       else
         refused = !arrivals_.keep(peer->id, m, agent_.now());
+      cancelled = refused && arrivals_.was_cancelled(m.request);
     }
     if (session) session->admit(peer, m);
-    if (refused)
+    if (cancelled)
+      services_.post(*peer, CancelSession{m.request, false});
+    else if (refused)
       services_.post(*peer, KvResult{m.request,
                                      options_.shape.place.tp_rank,
                                      {},
@@ -212,7 +218,8 @@ class SessionNode {
                                      ResultStatus::failed,
                                      0,
                                      "the request is retired at the sender, or too many wait "
-                                     "there (NodeOptions::early_max)"});
+                                     "there (NodeOptions::early_max)",
+                                     Reason::refused});
   }
   void handle(std::shared_ptr<PeerInfo const> const& peer, KvResult const& m) {
     if (auto const s = find(rx_, m.request)) return s->result(peer->id, m);
@@ -245,7 +252,7 @@ class SessionNode {
     auto const sweep = [&](auto& sessions) {
       std::erase_if(sessions, [&](auto const& item) {
         if (!item.second->closed()) return false;
-        arrivals_.retire(item.first, now);
+        arrivals_.retire(item.first, item.second->reason(), now);
         return true;
       });
     };

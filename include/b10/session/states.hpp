@@ -34,6 +34,12 @@ enum class SessionStatus : std::uint8_t {
   return s >= SessionStatus::fully_transferred;
 }
 
+/// Why a session ended other than well.
+struct Ending {
+  Reason reason = Reason::none;  ///< one code per different reaction of the caller
+  std::string why{};             ///< a sentence
+};
+
 /// Who may touch the bytes of one task for one peer: never a value of the request's phase.
 enum class Ownership : std::uint8_t {
   admitted,

@@ -47,7 +47,7 @@ class TxLeg {
   [[nodiscard]] std::size_t started() const noexcept { return tasks_.size(); }
   [[nodiscard]] bool aux_started() const noexcept { return aux_.has_value(); }
   /// Why a task failed, once one has.
-  [[nodiscard]] std::optional<std::string> const& failure() const noexcept { return failure_; }
+  [[nodiscard]] std::optional<Ending> const& failure() const noexcept { return failure_; }
 
   /// The receiver has ended a transfer: its cancel is on the way.
   [[nodiscard]] bool withdrawn() const noexcept { return withdrawn_ && !stopped_; }
@@ -71,7 +71,7 @@ class TxLeg {
       if (slice.is_last) require_covered();
       submit(task, lists, slice.ready);
     } catch (Error const& e) {
-      fail(task, e.what());
+      fail(task, {e.reason(), e.what()});
     }
   }
   void start_aux(std::vector<std::byte> const& payload) {
@@ -90,7 +90,7 @@ class TxLeg {
              },
              {});
     } catch (Error const& e) {
-      fail(*aux_, e.what());
+      fail(*aux_, {e.reason(), e.what()});
     }
   }
 
@@ -113,12 +113,12 @@ class TxLeg {
   enum class Tell : std::uint8_t { nothing, failed, cancelled };
   /// Ends it: nothing further is submitted, what is under way is asked to end. The receiver is told
   /// once, with its own slice id.
-  void stop(Tell how, std::string const& why) {
+  void stop(Tell how, Ending const& ending) {
     if (std::exchange(stopped_, true)) return;
     for (auto i = open_; i < tasks_.size(); ++i) stop(tasks_[i]);
     if (aux_) stop(*aux_);
     auto const next = SenderSliceId{static_cast<std::uint32_t>(reported_)};
-    if (how == Tell::failed) tell(next, true, ResultStatus::failed, 0, why);
+    if (how == Tell::failed) tell(next, true, ResultStatus::failed, 0, ending);
     if (how == Tell::cancelled) services_.post(*peer_, CancelSession{wanted_.request, false});
   }
 
@@ -247,10 +247,10 @@ class TxLeg {
     for (auto const& s : lists.sources) task.bytes += s.bytes;
     task.status->on_done(services_.wake);
   }
-  void fail(Task& task, std::string const& why) {
+  void fail(Task& task, Ending ending) {
     if (!task.status) task.ownership = Ownership::not_submitted;
     task.result = ResultStatus::failed;
-    if (!failure_) failure_ = why;
+    if (!failure_) failure_ = std::move(ending);
   }
   void look(Task& task) {
     if (task.ownership != Ownership::submitted && task.ownership != Ownership::in_doubt) return;
@@ -265,7 +265,8 @@ class TxLeg {
       else if (outcome->status == Status::cancelled)
         task.result = ResultStatus::cancelled, withdrawn_ = !stopped_;
       else if (!stopped_)
-        fail(task, outcome->why.empty() ? std::string(to_string(outcome->reason)) : outcome->why);
+        fail(task, {outcome->reason,
+                    outcome->why.empty() ? std::string(to_string(outcome->reason)) : outcome->why});
       else
         task.result = ResultStatus::cancelled;
     }
@@ -276,9 +277,10 @@ class TxLeg {
     if (task.status) task.status->cancel();
   }
   void tell(SenderSliceId id, bool is_last, ResultStatus status, std::uint64_t bytes,
-            std::string const& why) {
-    services_.post(*peer_, KvResult{wanted_.request, services_.shape.place.tp_rank, id,
-                                    wanted_.slice, is_last, status, bytes, why});
+            Ending const& ending) {
+    services_.post(
+        *peer_, KvResult{wanted_.request, services_.shape.place.tp_rank, id, wanted_.slice, is_last,
+                         status, bytes, ending.why, ending.reason});
   }
 
   struct Wanted {
@@ -297,7 +299,7 @@ class TxLeg {
   std::size_t reported_ = 0;  // tasks whose result the receiver was told
   std::optional<Task> aux_{};
   std::vector<std::byte> aux_record_{};  // read by the transfer until it is drained
-  std::optional<std::string> failure_{};
+  std::optional<Ending> failure_{};
   bool stopped_ = false;
   bool withdrawn_ = false;
 };

@@ -70,10 +70,14 @@ class TxSession {
     std::lock_guard const lock(mutex_);
     return current();
   }
-  /// Why it failed; empty otherwise.
+  /// Why it failed; empty and none otherwise.
   [[nodiscard]] std::string why() const {
     std::lock_guard const lock(mutex_);
-    return why_;
+    return ending_.why;
+  }
+  [[nodiscard]] Reason reason() const {
+    std::lock_guard const lock(mutex_);
+    return ending_.reason;
   }
   /// The status once the session has ended, or nothing within the limit; changes nothing.
   [[nodiscard]] std::optional<SessionStatus> wait(Duration limit) {
@@ -84,7 +88,7 @@ class TxSession {
   CancelAnswer cancel() {
     std::lock_guard const lock(mutex_);
     poll_legs();  // what has landed before counts
-    end(cancelled_, TxLeg<A>::Tell::cancelled, {});
+    end(cancelled_, TxLeg<A>::Tell::cancelled, {Reason::cancelled});
     return drained_now() ? CancelAnswer::drained : CancelAnswer::in_flight;
   }
   /// Any transfer, of KV or AUX, to any receiver, that may still read this node's memory.
@@ -113,7 +117,7 @@ class TxSession {
     std::lock_guard const lock(mutex_);
     if (closed_) return CloseAnswer::closed;
     poll_legs();
-    end(cancelled_, TxLeg<A>::Tell::cancelled, {});
+    end(cancelled_, TxLeg<A>::Tell::cancelled, {Reason::cancelled});
     if (!drained_now()) return CloseAnswer::refused;
     closed_ = true;
     return CloseAnswer::closed;
@@ -131,11 +135,15 @@ class TxSession {
     std::lock_guard const lock(mutex_);
     for (auto const& leg : legs_)
       if (leg->peer().id == peer->id && leg->slice() == wanted.slice) return;  // asked twice
+    if (cancelled_) {
+      services_.post(*peer, CancelSession{options_.request, false});
+      return;
+    }
     try {
       if (closed_ || ended(current()))
         throw Error(Reason::refused,
-                    "the sender's session has ended: " +
-                        (why_.empty() ? std::string("cancelled or closed") : why_));
+                    "the sender's session has ended" +
+                        (ending_.why.empty() ? std::string() : ": " + ending_.why));
       if (legs_.size() == options_.receivers)
         refuse("more receivers than TxOptions::receivers, " + std::to_string(options_.receivers));
       legs_.push_back(std::make_unique<TxLeg<A>>(services_, peer, wanted, options_.prompt_tokens));
@@ -147,7 +155,8 @@ class TxSession {
                                      true,
                                      ResultStatus::failed,
                                      0,
-                                     e.what()});
+                                     e.what(),
+                                     e.reason()});
       return;
     }
     pump();
@@ -158,14 +167,15 @@ class TxSession {
     if (ended(current())) return;
     for (auto const& leg : legs_)
       if (leg->peer().id == peer) leg->stop(TxLeg<A>::Tell::nothing, {});
-    end(cancelled_, TxLeg<A>::Tell::cancelled, {});
+    end(cancelled_, TxLeg<A>::Tell::cancelled, {Reason::cancelled});
   }
   void peer_lost(NodeId peer) {
     std::lock_guard const lock(mutex_);
     poll_legs();
     for (auto const& leg : legs_)
       if (leg->peer().id == peer)
-        return end(failed_, TxLeg<A>::Tell::failed, "\"" + leg->peer().shape.name + "\" restarted");
+        return end(failed_, TxLeg<A>::Tell::failed,
+                   {Reason::peer_lost, "\"" + leg->peer().shape.name + "\" restarted"});
   }
   void poll() {
     std::lock_guard const lock(mutex_);
@@ -175,8 +185,8 @@ class TxSession {
     if (last_at_ && !ended(current()) &&
         services_.agent.now() - *last_at_ >= services_.times.session)
       end(failed_, TxLeg<A>::Tell::failed,
-          "not done " + std::to_string(services_.times.session.ns / 1'000'000) +
-              " ms after the last chunk (SessionTimes::session)");
+          {Reason::deadline, "not done " + std::to_string(services_.times.session.ns / 1'000'000) +
+                                 " ms after the last chunk (SessionTimes::session)"});
   }
 
  private:
@@ -185,7 +195,7 @@ class TxSession {
   }
   void require_running() const {
     if (cancelled_) throw Error(Reason::cancelled, "the session is cancelled");
-    if (failed_) throw Error(Reason::refused, "the session has failed: " + why_);
+    if (failed_) throw Error(Reason::refused, "the session has failed: " + ending_.why);
   }
   void check(Slice const& slice) const {
     auto const id = "slice " + std::to_string(to_integer(slice.id));
@@ -228,11 +238,11 @@ class TxSession {
     return true;
   }
   /// The first end counts; siblings drain.
-  void end(bool& how, typename TxLeg<A>::Tell tell, std::string const& why) {
+  void end(bool& how, typename TxLeg<A>::Tell tell, Ending ending) {
     if (failed_ || cancelled_ || ended(current_without_failures())) return;
     how = true;
-    why_ = why;
-    for (auto const& leg : legs_) leg->stop(tell, why);
+    ending_ = std::move(ending);
+    for (auto const& leg : legs_) leg->stop(tell, ending_);
   }
   /// A task that failed is what end() is called for; it must not count as ended already.
   [[nodiscard]] SessionStatus current_without_failures() const {
@@ -247,8 +257,9 @@ class TxSession {
   void fail_if_a_task_did() {
     for (auto const& leg : legs_)
       if (leg->withdrawn()) {
-        leg->stop(TxLeg<A>::Tell::failed, "the receiver has ended the transfer");
-        end(cancelled_, TxLeg<A>::Tell::cancelled, {});
+        leg->stop(TxLeg<A>::Tell::failed,
+                  {Reason::cancelled, "the receiver has ended the transfer"});
+        end(cancelled_, TxLeg<A>::Tell::cancelled, {Reason::cancelled});
       }
     for (auto const& leg : legs_)
       if (leg->failure()) return end(failed_, TxLeg<A>::Tell::failed, *leg->failure());
@@ -281,10 +292,11 @@ class TxSession {
       }
       if (services_.agent.now() - leg.since() < limit) return false;
       end(failed_, TxLeg<A>::Tell::failed,
-          "\"" + name + "\" was not reached within " + std::to_string(limit.ns / 1'000'000) +
-              " ms (SessionTimes::operation)");
+          {Reason::peer_lost, "\"" + name + "\" was not reached within " +
+                                  std::to_string(limit.ns / 1'000'000) +
+                                  " ms (SessionTimes::operation)"});
     } catch (Error const& e) {
-      end(failed_, TxLeg<A>::Tell::failed, e.what());
+      end(failed_, TxLeg<A>::Tell::failed, {e.reason(), e.what()});
     }
     return false;
   }
@@ -300,7 +312,7 @@ class TxSession {
   bool failed_ = false;
   bool cancelled_ = false;
   bool closed_ = false;
-  std::string why_{};
+  Ending ending_{};
 };
 
 }  // namespace b10::session
