@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/memory.hpp"
 #include "kill.hpp"
 #include "kv_cache.hpp"
-#include "memory.hpp"
 #include "node.hpp"
-#include "peer_process.hpp"
 #include "places.hpp"
+#include "plane.hpp"
 #include "raw_pass.hpp"
 #include "report.hpp"
 #include "verify.hpp"

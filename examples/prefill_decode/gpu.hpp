@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kv_memory.hpp"
+#include "common/kv_memory.hpp"
 
 namespace demo {
 

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "pattern.hpp"
+#include "common/pattern.hpp"
+#include "common/trace.hpp"
 #include "pool.hpp"
-#include "trace.hpp"
 
 namespace demo {
 

@@ -4,24 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "common/memory.hpp"
+#include "common/trace.hpp"
 #include "decode.hpp"
 #include "options.hpp"
 #include "places.hpp"
 #include "prefill.hpp"
-#include "trace.hpp"
 
 namespace demo {
 namespace {
-
-#ifndef __has_feature
-#define __has_feature(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr std::uint64_t growth_max = std::uint64_t{512} << 20;  // their own bookkeeping grows
-#else
-constexpr std::uint64_t growth_max = std::uint64_t{16} << 20;
-#endif
 
 std::vector<Request> uniform(std::uint64_t first, std::uint64_t count, std::uint64_t tokens) {
   std::vector<Request> out;

@@ -17,7 +17,7 @@
 #include <b10/transfer.hpp>
 #include <b10/types.hpp>
 
-#include "kv_memory.hpp"
+#include "common/kv_memory.hpp"
 #include "options.hpp"
 
 namespace demo {

@@ -1,7 +1,6 @@
 // The command line.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -13,7 +12,8 @@
 
 #include <b10/transport/ucx/options.hpp>
 
-#include "geometry.hpp"
+#include "common/arguments.hpp"
+#include "common/geometry.hpp"
 
 namespace demo {
 
@@ -59,39 +59,7 @@ struct Options {
 
 namespace detail {
 
-[[noreturn]] inline void refuse(std::string_view option, std::string_view value,
-                                std::string_view allowed) {
-  throw std::runtime_error(std::string(option) + " is '" + std::string(value) + "', allowed are " +
-                           std::string(allowed));
-}
-
-/// A whole number with an optional k, m or g (1024s).
-inline std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  auto const unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  if (error != std::errc{} || unit.size() > 1) return std::nullopt;
-  if (unit.empty()) return value;
-  auto const at = std::string_view("kmg").find(unit[0]);
-  if (at == std::string_view::npos || value > (std::uint64_t{1} << 32)) return std::nullopt;
-  return value << (10 * (at + 1));
-}
-
-inline std::uint64_t number(std::string_view option, std::string_view text, std::uint64_t min,
-                            std::uint64_t max) {
-  auto const value = number(text);
-  if (!value || *value < min || *value > max)
-    refuse(option, text, std::to_string(min) + " to " + std::to_string(max));
-  return *value;
-}
-
-struct Knob {
-  std::string_view name;
-  std::string_view argument;  ///< empty: a switch
-  std::string_view help;      ///< empty: for this program itself
-  void (*set)(Options&, std::string_view name, std::string_view value);
-};
-
+using Knob = BasicKnob<Options>;
 using View = std::string_view;
 inline constexpr Knob knobs[] = {
     {"--model", "NAME", "a model of the models file (default Llama-3.1-8B)",
@@ -176,24 +144,7 @@ inline constexpr Knob knobs[] = {
 
 /// `--name value` or `--name=value`. Throws std::runtime_error naming value, range and option.
 inline Options parse(std::span<char const* const> arguments) {
-  Options o;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    std::string_view text = arguments[i];
-    auto const equals = text.find('=');
-    auto const name = text.substr(0, equals);
-    detail::Knob const* knob = nullptr;
-    for (auto const& k : detail::knobs)
-      if (k.name == name) knob = &k;
-    if (knob == nullptr)
-      throw std::runtime_error("'" + std::string(text) + "' is not an option: see --help");
-    bool const attached = equals != std::string_view::npos;
-    if (knob->argument.empty() ? attached : !attached && i + 1 == arguments.size())
-      throw std::runtime_error(std::string(name) +
-                               (attached ? " takes no value" : " needs a value: see --help"));
-    std::string_view value;
-    if (!knob->argument.empty()) value = attached ? text.substr(equals + 1) : arguments[++i];
-    knob->set(o, name, value);
-  }
+  auto o = parse_knobs<Options>(detail::knobs, arguments);
   auto const otherwise = [](auto& value, auto fallback) {
     if (value == std::remove_reference_t<decltype(value)>{}) value = fallback;
   };
@@ -210,11 +161,7 @@ inline void print_help() {
   std::printf(
       "prefill_decode: moves the KV cache of many requests between two processes and\n"
       "verifies every byte. Options, with what they take and their default:\n");
-  for (auto const& k : detail::knobs)
-    if (!k.help.empty()) {
-      auto const head = std::string(k.name) + " " + std::string(k.argument);
-      std::printf("  %-28s %s\n", head.c_str(), std::string(k.help).c_str());
-    }
+  print_knobs<Options>(detail::knobs);
 }
 
 }  // namespace demo

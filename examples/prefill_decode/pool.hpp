@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "geometry.hpp"
+#include "common/geometry.hpp"
+#include "common/kv_memory.hpp"
 #include "gpu.hpp"
-#include "kv_memory.hpp"
 
 namespace demo {
 

@@ -11,9 +11,9 @@
 #include <sys/prctl.h>
 #include <csignal>
 
-#include "memory.hpp"
+#include "common/memory.hpp"
+#include "common/pattern.hpp"
 #include "node.hpp"
-#include "pattern.hpp"
 #include "plane.hpp"
 #include "pool.hpp"
 #include "raw_pass.hpp"

@@ -13,6 +13,8 @@
 
 #include <b10/steady_clock.hpp>
 
+#include "common/format.hpp"
+
 namespace demo {
 
 /// Counts and times of a run.
@@ -40,24 +42,6 @@ struct Results {
   [[nodiscard]] double raw_speed() const { return rate(raw_bytes, raw); }
   [[nodiscard]] double ratio() const { return raw_speed() > 0 ? speed() / raw_speed() : 0; }
 };
-
-inline double percentile_ms(std::vector<b10::Duration> values, double p) {
-  if (values.empty()) return 0;
-  auto const at = values.begin() +
-                  static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), at, values.end());
-  return at->seconds() * 1e3;
-}
-
-inline std::string amount(std::uint64_t bytes) {
-  char const* const units[] = {"B", "KiB", "MiB", "GiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit < 3; ++unit) value /= 1024;
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-  return text;
-}
 
 /// A line that is rewritten on a terminal; elsewhere at most about twenty lines.
 class Progress {

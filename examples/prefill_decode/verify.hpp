@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/pattern.hpp"
 #include "kv_cache.hpp"
-#include "pattern.hpp"
 
 namespace demo {
 

@@ -30,8 +30,11 @@ struct LayerGroup {
   std::uint64_t layers = 0;
   /// Bytes of one block in each region of a layer: {K+V}, {K, V}, or {state, conv}.
   std::vector<std::uint64_t> parts;
-  std::uint64_t window = 0;  ///< tokens; 0: all of them
-  bool per_request = false;  ///< recurrent state: one block a request, whatever its length
+  std::uint64_t window = 0;    ///< tokens; 0: all of them
+  bool per_request = false;    ///< recurrent state: one block a request, whatever its length
+  std::uint64_t kv_heads = 0;  ///< of the whole model
+  std::uint64_t k_dim = 0;     ///< elements of one head
+  bool latent = false;         ///< MLA: one vector a token, the same on every rank
 };
 
 struct BlockRange {
@@ -89,6 +92,9 @@ inline LayerGroup attention(nlohmann::json const& g, std::uint64_t tp, KvLayout 
   if (!g.at("window").is_null()) out.window = number(g, "window", 0, window_max);
   std::uint64_t const all_heads = number(g, "kv_heads", 1, heads_max);
   std::uint64_t const heads = g.at("replicated") ? all_heads : heads_of_rank(all_heads, tp);
+  out.kv_heads = all_heads;
+  out.k_dim = number(g, "k_dim", 1, dimension_max);
+  out.latent = g.at("v_dim") == 0;
   std::uint64_t const row = block_tokens * heads * element_bytes;
   std::uint64_t const k = row * number(g, "k_dim", 1, dimension_max);
   std::uint64_t const v = row * number(g, "v_dim", 0, dimension_max);

@@ -17,17 +17,16 @@
 
 #include <b10/steady_clock.hpp>
 
-#include "plane.hpp"
-
 extern "C" char** environ;
 
 namespace demo {
 
 /// This program again, in a clean process, as prefill. Ends with this object: the channel closes,
 /// and what does not go within two seconds is killed.
-class PeerProcess {
+template <class Plane>
+class BasicPeerProcess {
  public:
-  explicit PeerProcess(std::vector<std::string> arguments) : plane_(-1) {
+  explicit BasicPeerProcess(std::vector<std::string> arguments) : plane_(-1) {
     int fds[2] = {-1, -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
       throw std::runtime_error("socketpair failed");
@@ -44,9 +43,9 @@ class PeerProcess {
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0) throw std::runtime_error("the prefill process does not start");
   }
-  PeerProcess(PeerProcess const&) = delete;
-  PeerProcess& operator=(PeerProcess const&) = delete;
-  ~PeerProcess() {
+  BasicPeerProcess(BasicPeerProcess const&) = delete;
+  BasicPeerProcess& operator=(BasicPeerProcess const&) = delete;
+  ~BasicPeerProcess() {
     plane_ = Plane(-1);
     auto const until = b10::steady_now() + b10::seconds(2);
     while (!gone()) {
