@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <prefill_decode/geometry.hpp>
-#include <prefill_decode/trace.hpp>
+#include <common/geometry.hpp>
+#include <common/trace.hpp>
 
 namespace fuzz {
 namespace {
