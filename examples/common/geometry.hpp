@@ -69,8 +69,8 @@ inline std::string describe(Model const& model, std::uint64_t tp, KvLayout kv) {
 namespace detail {
 
 /// json converts silently: -1 would become 2^64 - 1, 2.5 become 2.
-inline std::uint64_t number(nlohmann::json const& object, char const* key, std::uint64_t min,
-                            std::uint64_t max) {
+inline std::uint64_t field(nlohmann::json const& object, char const* key, std::uint64_t min,
+                           std::uint64_t max) {
   auto const& value = object.at(key);
   if (value.is_number_unsigned() && value >= min && value <= max) return value;
   throw std::runtime_error(std::string("--models: ") + key + " is " + value.dump() +
@@ -88,16 +88,16 @@ inline std::uint64_t heads_of_rank(std::uint64_t heads, std::uint64_t tp) {
 inline LayerGroup attention(nlohmann::json const& g, std::uint64_t tp, KvLayout kv) {
   LayerGroup out;
   out.name = g.at("name");
-  out.layers = number(g, "layers", 1, layers_max);
-  if (!g.at("window").is_null()) out.window = number(g, "window", 0, window_max);
-  std::uint64_t const all_heads = number(g, "kv_heads", 1, heads_max);
+  out.layers = field(g, "layers", 1, layers_max);
+  if (!g.at("window").is_null()) out.window = field(g, "window", 0, window_max);
+  std::uint64_t const all_heads = field(g, "kv_heads", 1, heads_max);
   std::uint64_t const heads = g.at("replicated") ? all_heads : heads_of_rank(all_heads, tp);
   out.kv_heads = all_heads;
-  out.k_dim = number(g, "k_dim", 1, dimension_max);
+  out.k_dim = field(g, "k_dim", 1, dimension_max);
   out.latent = g.at("v_dim") == 0;
   std::uint64_t const row = block_tokens * heads * element_bytes;
-  std::uint64_t const k = row * number(g, "k_dim", 1, dimension_max);
-  std::uint64_t const v = row * number(g, "v_dim", 0, dimension_max);
+  std::uint64_t const k = row * field(g, "k_dim", 1, dimension_max);
+  std::uint64_t const v = row * field(g, "v_dim", 0, dimension_max);
   if (v == 0 || kv == KvLayout::together)
     out.parts = {k + v};
   else
@@ -108,10 +108,10 @@ inline LayerGroup attention(nlohmann::json const& g, std::uint64_t tp, KvLayout 
 inline LayerGroup recurrent(nlohmann::json const& s, std::uint64_t tp) {
   LayerGroup out;
   out.name = "state";
-  out.layers = number(s, "layers", 1, layers_max);
+  out.layers = field(s, "layers", 1, layers_max);
   out.per_request = true;
   for (char const* part : {"state_bytes", "conv_bytes"})
-    if (std::uint64_t const bytes = number(s, part, 0, part_bytes_max) / tp; bytes > 0)
+    if (std::uint64_t const bytes = field(s, part, 0, part_bytes_max) / tp; bytes > 0)
       out.parts.push_back(bytes);
   if (out.parts.empty())
     throw std::runtime_error("--models: a state group of 0 bytes on each of --tp " +
