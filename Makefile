@@ -1,7 +1,7 @@
 # Everything runs from here on a fresh Debian 12 machine: `make demo`, `make test`. See CONTRIBUTING.md.
 # Each target installs what it misses first and is quick the second time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench soak campaign fuzz mutants asan tsan format lint tidy clean release configure-release
+.PHONY: help setup demo test bench soak campaign reliability fuzz mutants asan tsan format lint tidy clean release configure-release
 
 BUILD := cmake --build --preset release --parallel 2 --target
 
@@ -10,6 +10,7 @@ help:
 	@echo "make test    build and run all tests"
 	@echo "make bench   benchmarks beside raw UCX"
 	@echo "make campaign SEEDS=n   random transfers under random faults in virtual time, beside v1"
+	@echo "make reliability SEEDS=n   the same, and writes the figures into docs/reliability.md"
 	@echo "make soak    kill and stop senders at random, count wrong bytes"
 	@echo "make fuzz SECONDS=n   search for bytes that make a decoder break a promise"
 	@echo "make mutants  break each safety rule in turn and name the test that notices"
@@ -48,6 +49,11 @@ campaign: setup
 	cmake --preset campaign
 	cmake --build --preset campaign --parallel 2 --target b10_campaign
 	build/campaign/tests/sim/b10_campaign --policy all --seeds $(or $(SEEDS),25000) $(ARGS)
+
+reliability: setup
+	cmake --preset campaign
+	cmake --build --preset campaign --parallel 2 --target b10_campaign
+	python3 scripts/reliability.py build/campaign/tests/sim/b10_campaign $(or $(SEEDS),25000)
 
 fuzz: setup
 	@scripts/fuzz.sh $(or $(SECONDS),60)

@@ -321,6 +321,31 @@ TEST_CASE("transport::Sim breaks all links of a node and tells both sides", "[si
   CHECK(p.r->downs.size() == 1);
 }
 
+TEST_CASE("A chooser orders what is due at one instant, but for things of one flow", "[sim]") {
+  struct Seen final : sim::Timeline::Client {
+    void on_time(std::uint32_t what, std::uint64_t) override { order += static_cast<char>(what); }
+    std::string order;
+  } seen;
+  struct Last final : sim::Timeline::Chooser {
+    std::size_t choose(std::size_t count) override { return counts.push_back(count), count - 1; }
+    std::vector<std::size_t> counts;
+  } last;
+  sim::Timeline timeline(1);
+  auto const client = timeline.join(seen);
+  auto const soon = timeline.now() + microseconds(1), later = soon + microseconds(1);
+  timeline.at(later, client, 'z', 0);
+  for (char const c : {'a', 'b'}) timeline.at(soon, client, static_cast<unsigned>(c), 0);
+  for (char const c : {'1', '2', '3'}) timeline.at(soon, client, static_cast<unsigned>(c), 0, 5);
+  timeline.chooser = &last;
+  REQUIRE(timeline.step());
+  CHECK(seen.order == "1");
+  CHECK(timeline.now() == soon);
+  while (timeline.step()) {
+  }
+  CHECK(seen.order == "123baz");
+  CHECK(last.counts == std::vector<std::size_t>{3, 3, 3, 2});
+}
+
 TEST_CASE("One seed is one simulation, event by event, and another seed is another", "[sim]") {
   auto const run = [](std::uint64_t seed) {
     Pair p(LongMessages::either, seed);
@@ -403,6 +428,23 @@ TEST_CASE("copy::Fake holds a copy in the middle until it is released", "[sim][c
   s.run_out();
   CHECK(s.engine->query(s.event) == CopyState::done);
   CHECK(s.moved() == 64);
+}
+
+TEST_CASE("copy::Fake stands still while its process is stopped, and goes on after",
+          "[sim][copy][C53]") {
+  Scatter s;
+  s.start();
+  s.control->freeze();
+  s.run_out();
+  CHECK(s.engine->query(s.event) == CopyState::pending);
+  CHECK(s.moved() == 0);
+  CHECK(s.control->touches_staging(s.from.data() + 63, 1));
+  CHECK_FALSE(s.control->touches_staging(s.from.data() + 64, 1));
+  s.control->thaw();
+  s.run_out();
+  CHECK(s.engine->query(s.event) == CopyState::done);
+  CHECK(s.moved() == 64);
+  CHECK_FALSE(s.control->touches_staging(s.from.data(), 64));
 }
 
 TEST_CASE("copy::Fake fails and refuses copies where a rule aims it", "[sim][copy]") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -7,10 +8,10 @@
 #include <b10/copy/fake_control.hpp>
 #include <b10/metrics.hpp>
 
+#include "sim/graveyard.hpp"
 #include "sim/job.hpp"
 #include "sim/pattern.hpp"
 #include "sim/pool.hpp"
-#include "sim/staging.hpp"
 #include "sim/tally.hpp"
 #include "sim/watcher.hpp"
 
@@ -75,9 +76,12 @@ class Checks {
   }
   /// K2 of sources.
   void source_given_back(Job const& j, b10::copy::FakeControl const& copies) {
-    for (Piece const& p : j.pieces)
-      if (copies.touches(b10::copy::Direction::gather, p.from, p.words * sizeof(Word)))
-        return tally_.breach(Breach::gather_on_free_page, describe(j, ""));
+    if (is_gathering(j, copies)) tally_.breach(Breach::gather_on_free_page, describe(j, ""));
+  }
+  [[nodiscard]] static bool is_gathering(Job const& j, b10::copy::FakeControl const& copies) {
+    return std::any_of(j.pieces.begin(), j.pieces.end(), [&](Piece const& p) {
+      return copies.touches(b10::copy::Direction::gather, p.from, p.words * sizeof(Word));
+    });
   }
   /// K2 of destinations, and what a transfer that failed may leave behind.
   void destination_given_back(Job const& j, Pool& pool, b10::copy::FakeControl const& copies) {

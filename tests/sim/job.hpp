@@ -62,13 +62,13 @@ struct Job {
 inline constexpr std::size_t splinter_pages = 64;
 
 /// Cuts the job's pages into pieces: whole pages, odd parts of pages, or single words.
-inline void cut_pieces(Job& job, Pool& from, Pool& to, b10::sim::Random& random) {
+inline void cut_pieces(Job& job, Pool& from, Pool& to, b10::sim::Random& random, bool whole_pages) {
   constexpr std::uint32_t words = page_bytes / sizeof(Word);
   static_assert(words == 32, "Job::named has a bit for each");
   job.named.assign(job.to_pages.size(), 0);
   auto const n = job.from_pages.size();
   bool const splinters = n == splinter_pages;
-  bool const whole = !splinters && random.chance(1, 2);
+  bool const whole = !splinters && (whole_pages || random.chance(1, 2));
   auto const piece = [&](std::size_t page_from, std::uint32_t at_from, std::size_t page_to,
                          std::uint32_t at_to, std::uint32_t count) {
     auto const first = static_cast<std::uint32_t>(job.bytes / sizeof(Word));

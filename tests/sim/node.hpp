@@ -39,14 +39,15 @@ class Node {
     ++disturbances;
     pool.reset(memory_);
     id = network_->next_node();
-    control = std::make_shared<b10::copy::FakeControl>(
-        network_->timeline,
-        b10::copy::FakeControl::Options{.slots = setup_.copy_slots, .node = id});
+    auto copies = setup_.copies;
+    copies.node = id;
+    control = std::make_shared<b10::copy::FakeControl>(network_->timeline, copies);
     typename Transceiver::Config c;
     c.name = name;
     c.staging.buffers = setup_.slices;
     c.staging.buffer_bytes = setup_.slice_bytes[index_];
     c.staging.graveyard = graveyard_;
+    c.staging.share = setup_.shares[index_];
     c.staging.copies.control = control;
     c.transport.network = network_;
     c.transport.address = name;
@@ -66,6 +67,16 @@ class Node {
     control->end();
     transceiver.reset();
     connecting_.clear();
+  }
+  /// SIGSTOP and SIGCONT.
+  void stop() {
+    network_->stop_peer(name);
+    if (setup_.cpu_copies) control->freeze();
+  }
+  void resume() {
+    network_->resume_peer(name);
+    if (alive()) control->thaw();
+    dirty = true;
   }
   [[nodiscard]] std::size_t index() const { return index_; }
   [[nodiscard]] bool alive() const { return transceiver.has_value(); }

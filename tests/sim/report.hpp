@@ -9,6 +9,7 @@
 
 #include <b10/outcome.hpp>
 
+#include "sim/coverage.hpp"
 #include "sim/schedule.hpp"
 #include "sim/tally.hpp"
 
@@ -21,38 +22,6 @@ inline void print_outcomes(
   for (auto const& [key, n] : all)
     std::printf("  %-12s %-17s %10" PRIu64 "\n", std::string(to_string(key.first)).c_str(),
                 std::string(to_string(key.second)).c_str(), n);
-}
-
-/// Protocol step by fault kind. ".": cannot occur there, "EMPTY": can, and never did.
-inline void print_coverage(Tally const& t) {
-  std::printf("\nCoverage: times a fault struck at a step (. = makes no sense there)\n%-18s%9s", "",
-              "passed");
-  for (auto const name : action_names)
-    std::printf("%8.*s", static_cast<int>(name.size()), name.data());
-  std::printf("\n");
-  unsigned empty = 0;
-  for (std::size_t s = 0; s < step_count; ++s) {
-    std::printf("%-18s%9" PRIu64, std::string(step_names[s]).c_str(), t.steps[s]);
-    for (std::size_t a = 0; a < action_count; ++a) {
-      if (!can_occur(static_cast<Step>(s), static_cast<Action>(a))) {
-        std::printf("%8s", ".");
-      } else if (t.coverage[s][a] == 0) {
-        std::printf("%8s", "EMPTY");
-        ++empty;
-      } else {
-        std::printf("%8" PRIu64, t.coverage[s][a]);
-      }
-    }
-    std::printf("\n");
-  }
-  std::printf("%u empty cells\n", empty);
-}
-
-/// Kinds in which bytes were silently wrong.
-[[nodiscard]] inline unsigned corrupting_kinds(Tally const& t) {
-  unsigned n = 0;
-  for (std::size_t i = 0; i < breach_count; ++i) n += t.breaches[i] > 0 && breach_texts[i].corrupts;
-  return n;
 }
 
 inline void print_breaches(Tally const& t) {
@@ -80,6 +49,8 @@ inline void print_head(Tally const& t, Took const& took) {
               static_cast<double>(t.transfers) / took.seconds, took.cpu_seconds,
               static_cast<double>(t.transfers) / took.cpu_seconds);
   std::printf("%" PRIu64 " bytes landed late, in receives that had been given up\n", t.late_bytes);
+  std::printf("%" PRIu64 " runs with shared staging: payloads by the sender's copies\n",
+              t.shared_runs);
 }
 
 inline void print_report(Tally const& t, Took const& took, bool brief) {
@@ -93,27 +64,31 @@ inline void print_report(Tally const& t, Took const& took, bool brief) {
   print_outcomes("Outcomes on the sender", t.sent);
   print_outcomes("Outcomes on the receiver", t.received);
   if (!brief) print_coverage(t);
+  print_empty(coverage_of(t));
   print_breaches(t);
   std::printf("journal %016" PRIx64 "\n", t.journal);
 }
 
-/// The same campaign on three policy sets, side by side.
+/// The same campaign on three policy sets, side by side, as a Markdown table.
 inline void print_comparison(Tally const (&all)[3]) {
-  std::printf("\n%-76s%12s%12s%12s\n", "", "b10", "v1", "v1-none");
+  std::printf("\n| | b10 | v1 | v1-none |\n|---|--:|--:|--:|\n");
   auto const row = [&](std::string const& what, auto&& of) {
-    std::printf("%-76s%12" PRIu64 "%12" PRIu64 "%12" PRIu64 "\n", what.c_str(), of(all[0]),
+    std::printf("| %s | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " |\n", what.c_str(), of(all[0]),
                 of(all[1]), of(all[2]));
   };
-  row("seeds", [](Tally const& t) { return t.runs; });
+  row("runs", [](Tally const& t) { return t.runs; });
   row("transfers", [](Tally const& t) { return t.transfers; });
   row("reported as landed by the sender", [](Tally const& t) {
     auto const it = t.sent.find({b10::Status::landed, b10::Reason::none});
     return it == t.sent.end() ? std::uint64_t{0} : it->second;
   });
-  for (std::size_t i = 0; i < breach_count; ++i)
-    row("K" + std::to_string(breach_texts[i].rule) + " " + std::string(breach_texts[i].text),
+  for (std::size_t i = 0; i < breach_count; ++i) {
+    auto text = "K" + std::to_string(breach_texts[i].rule);
+    text.append(" ").append(breach_texts[i].text);
+    row(breach_texts[i].corrupts ? "**" + text + "**" : text,
         [i](Tally const& t) { return t.breaches[i]; });
-  row("kinds of silent corruption",
+  }
+  row("kinds of silent corruption (bold) found",
       [](Tally const& t) { return std::uint64_t{corrupting_kinds(t)}; });
 }
 

@@ -5,9 +5,9 @@
 
 #include <b10/sim/journal.hpp>
 
+#include "sim/graveyard.hpp"
 #include "sim/pool.hpp"
 #include "sim/setup.hpp"
-#include "sim/staging.hpp"
 #include "sim/tally.hpp"
 
 namespace campaign {
@@ -24,13 +24,18 @@ struct Ground {
   std::shared_ptr<Graveyard> graveyard = std::make_shared<Graveyard>();
 };
 
-using Run = RunResult (*)(RunOptions const&, Ground const&);
+using Run = RunResult (*)(Setup const&, Ground const&);
 
 /// The reference: hashed tags, RESULT after copy events, everything quarantined together.
-RunResult run_b10(RunOptions const& options, Ground const& ground);
+RunResult run_b10(Setup const& setup, Ground const& ground);
 /// v1 as hardened: tags of 12 bits, success when sent, staging alone sits out for 8 ms.
-RunResult run_v1(RunOptions const& options, Ground const& ground);
+RunResult run_v1(Setup const& setup, Ground const& ground);
 /// v1 plain: the same, and nothing sits out.
-RunResult run_v1_none(RunOptions const& options, Ground const& ground);
+RunResult run_v1_none(Setup const& setup, Ground const& ground);
+
+/// The same with Setup::shared: payloads by the sender's copies.
+RunResult run_b10_shared(Setup const& setup, Ground const& ground);
+RunResult run_v1_shared(Setup const& setup, Ground const& ground);
+RunResult run_v1_none_shared(Setup const& setup, Ground const& ground);
 
 }  // namespace campaign

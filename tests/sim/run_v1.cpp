@@ -1,25 +1,19 @@
 #include "sim/run.hpp"
-
-#include <b10/v1.hpp>
-
+#include "sim/sets.hpp"
 #include "sim/world.hpp"
 
 namespace campaign {
-namespace {
 
-template <class Quarantine>
-RunResult run(RunOptions const& options, Ground const& ground) {
-  using V1 = b10::v1::Transceiver<WatchedStaging, Quarantine, b10::transport::Sim>;
-  return World<V1>(draw_setup(options), ground).run();
+using b10::quarantine::None;
+using b10::quarantine::StagingOnlyMs;
+
+RunResult run_v1(Setup const& setup, Ground const& ground) {
+  return setup.shared ? run_v1_shared(setup, ground)
+                      : World<V1<WatchedStaging, StagingOnlyMs<8>>>(setup, ground).run();
 }
-
-}  // namespace
-
-RunResult run_v1(RunOptions const& options, Ground const& ground) {
-  return run<b10::quarantine::StagingOnlyMs<8>>(options, ground);
-}
-RunResult run_v1_none(RunOptions const& options, Ground const& ground) {
-  return run<b10::quarantine::None>(options, ground);
+RunResult run_v1_none(Setup const& setup, Ground const& ground) {
+  return setup.shared ? run_v1_none_shared(setup, ground)
+                      : World<V1<WatchedStaging, None>>(setup, ground).run();
 }
 
 }  // namespace campaign

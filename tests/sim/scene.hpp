@@ -67,7 +67,10 @@ class Scene final : b10::sim::Timeline::Client {
     node_of_.resize(to_integer(n.id) + std::size_t{1});
     node_of_[to_integer(n.id)] = i;
     for (std::size_t k = 0; k < nodes.size(); ++k)
-      if (k != i && nodes[k]->alive()) n.connect(*nodes[k]);
+      if (k != i && nodes[k]->alive()) {
+        n.connect(*nodes[k]);
+        if (nodes[k]->runs() && random.chance(1, 3)) nodes[k]->connect(n);  // both at once
+      }
   }
   /// SIGKILL, and a restart at the same address after `down`.
   void kill(std::size_t i, b10::Duration down) {

@@ -3,10 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <b10/sim/random.hpp>
@@ -23,6 +25,7 @@ using b10::to_integer;
 enum class Step : std::uint8_t {
   connect_posted,
   link_up,
+  link_down,
   control_posted,
   control_arrived,
   descriptors_posted,
@@ -30,13 +33,17 @@ enum class Step : std::uint8_t {
   receive_posted,
   ready_posted,
   ready_landed,
+  places_posted,
+  places_arrived,
   gather_started,
   gather_moving,
   gather_ended,
   data_posted,
   data_arrived,
+  data_early,
   data_landing,
   data_landed,
+  data_late,
   scatter_started,
   scatter_moving,
   scatter_ended,
@@ -46,11 +53,12 @@ enum class Step : std::uint8_t {
   abort_arrived,
 };
 inline constexpr std::string_view step_names[] = {
-    "connect posted",    "link up",         "CONTROL posted", "CONTROL arrived", "DESCRIPT. posted",
-    "DESCRIPT. arrived", "receive posted",  "READY posted",   "READY landed",    "gather started",
-    "gather moving",     "gather ended",    "DATA posted",    "DATA arrived",    "DATA landing",
-    "DATA landed",       "scatter started", "scatter moving", "scatter ended",   "RESULT posted",
-    "RESULT landed",     "ABORT posted",    "ABORT arrived"};
+    "connect posted",   "link up",           "link down",       "CONTROL posted", "CONTROL arrived",
+    "DESCRIPT. posted", "DESCRIPT. arrived", "receive posted",  "READY posted",   "READY landed",
+    "PLACES posted",    "PLACES arrived",    "gather started",  "gather moving",  "gather ended",
+    "DATA posted",      "DATA arrived",      "DATA unexpected", "DATA landing",   "DATA landed",
+    "DATA late",        "scatter started",   "scatter moving",  "scatter ended",  "RESULT posted",
+    "RESULT landed",    "ABORT posted",      "ABORT arrived"};
 inline constexpr std::size_t step_count = std::size(step_names);
 static_assert(step_count == static_cast<std::size_t>(Step::abort_arrived) + 1);
 
@@ -96,6 +104,8 @@ static_assert(action_count == static_cast<std::size_t>(Action::revoke) + 1);
       return b10::MessageKind::descriptors;
     case Step::ready_posted:
       return b10::MessageKind::ready;
+    case Step::places_posted:
+      return b10::MessageKind::places;
     case Step::data_posted:
       return b10::MessageKind::data;
     case Step::result_posted:
@@ -106,64 +116,67 @@ static_assert(action_count == static_cast<std::size_t>(Action::revoke) + 1);
       return std::nullopt;
   }
 }
-/// Whether the fault makes sense there.
-[[nodiscard]] constexpr bool can_occur(Step s, Action a) {
+/// Why the fault cannot strike at that step; empty: it can.
+[[nodiscard]] constexpr std::string_view why_never(Step s, Action a) {
   if (is_message_fault(a)) {
-    if (s == Step::receive_posted) return a == Action::fail_post;
-    if (s == Step::connect_posted) return a == Action::drop;
-    return kind_posted(s).has_value();
+    if (kind_posted(s)) return {};
+    if (s == Step::receive_posted)
+      return a == Action::fail_post ? "" : "a receive is no message: it can only fail to be posted";
+    if (s == Step::connect_posted)
+      return a == Action::drop ? ""
+                               : "a greeting goes over a stream: whole, in order, or not at all";
+    return "a message is struck when it is posted, and shows it at the later steps";
   }
-  if (is_copy_fault(a)) return s == Step::gather_started || s == Step::scatter_started;
-  return true;
+  if (is_copy_fault(a) && s != Step::gather_started && s != Step::scatter_started)
+    return "a copy is struck when it starts, and shows it at the later steps";
+  return {};
 }
+[[nodiscard]] constexpr bool can_occur(Step s, Action a) { return why_never(s, a).empty(); }
 
 /// The step that an event of the simulation is.
 [[nodiscard]] inline std::optional<Step> step_of(b10::sim::Event const& e) {
   using b10::MessageKind;
   using b10::sim::What;
-  auto const of_kind = [&](Step control, Step ready, Step result, Step data, Step descriptors,
-                           Step abort) -> std::optional<Step> {
-    if (!e.name) return std::nullopt;
-    switch (e.name->kind) {
-      case MessageKind::control:
-        return control;
-      case MessageKind::ready:
-        return ready;
-      case MessageKind::result:
-        return result;
-      case MessageKind::data:
-        return data;
-      case MessageKind::descriptors:
-        return descriptors;
-      case MessageKind::abort:
-        return abort;
-      default:
-        return std::nullopt;
-    }
+  auto const of_kind =
+      [&](std::initializer_list<std::pair<MessageKind, Step>> steps) -> std::optional<Step> {
+    for (auto const& [kind, step] : steps)
+      if (e.name && e.name->kind == kind) return step;
+    return std::nullopt;
   };
-  bool const data = e.name && e.name->kind == MessageKind::data;
-  bool const tagged =
-      data ||
-      (e.name && (e.name->kind == MessageKind::ready || e.name->kind == MessageKind::result));
+  using K = MessageKind;
   switch (e.what) {
     case What::connect_posted:
       return Step::connect_posted;
     case What::link_up:
       return Step::link_up;
+    case What::link_down:
+      return Step::link_down;
     case What::received:
       return Step::receive_posted;
     case What::posted:
-      return of_kind(Step::control_posted, Step::ready_posted, Step::result_posted,
-                     Step::data_posted, Step::descriptors_posted, Step::abort_posted);
+      return of_kind({{K::control, Step::control_posted},
+                      {K::descriptors, Step::descriptors_posted},
+                      {K::ready, Step::ready_posted},
+                      {K::places, Step::places_posted},
+                      {K::data, Step::data_posted},
+                      {K::result, Step::result_posted},
+                      {K::abort, Step::abort_posted}});
     case What::arrived:
-      if (tagged && !data) return std::nullopt;
-      return of_kind(Step::control_arrived, {}, {}, Step::data_arrived, Step::descriptors_arrived,
-                     Step::abort_arrived);
+      return of_kind({{K::control, Step::control_arrived},
+                      {K::descriptors, Step::descriptors_arrived},
+                      {K::places, Step::places_arrived},
+                      {K::data, Step::data_arrived},
+                      {K::abort, Step::abort_arrived}});
+    case What::unexpected:
+      return of_kind({{K::data, Step::data_early}});
     case What::landing:
-      return data ? std::optional(Step::data_landing) : std::nullopt;
+      return of_kind({{K::data, Step::data_landing}});
     case What::landed:
-      if (!tagged) return std::nullopt;
-      return of_kind({}, Step::ready_landed, Step::result_landed, Step::data_landed, {}, {});
+      return of_kind({{K::ready, Step::ready_landed},
+                      {K::data, Step::data_landed},
+                      {K::result, Step::result_landed}});
+    case What::late:
+      return of_kind({{K::data, Step::data_late}});
     case What::gather_started:
       return Step::gather_started;
     case What::gather_moving:
@@ -178,6 +191,28 @@ static_assert(action_count == static_cast<std::size_t>(Action::revoke) + 1);
       return Step::scatter_ended;
     default:
       return std::nullopt;
+  }
+}
+/// Whether the node of the step's event is the receiver of the transfer, rather than its sender.
+[[nodiscard]] constexpr bool is_at_receiver(Step s) {
+  switch (s) {
+    case Step::control_arrived:
+    case Step::descriptors_arrived:
+    case Step::ready_posted:
+    case Step::places_posted:
+    case Step::data_arrived:
+    case Step::data_early:
+    case Step::data_landing:
+    case Step::data_landed:
+    case Step::data_late:
+    case Step::scatter_started:
+    case Step::scatter_moving:
+    case Step::scatter_ended:
+    case Step::result_posted:
+    case Step::abort_arrived:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -213,27 +248,44 @@ struct Fault {
       return 1;
   }
 }
-/// Steps that happen seldom, in a run: they are aimed at low.
-[[nodiscard]] constexpr bool is_rare(Step s) {
-  return s == Step::connect_posted || s == Step::link_up || s == Step::descriptors_posted ||
-         s == Step::descriptors_arrived || s == Step::abort_posted || s == Step::abort_arrived;
-}
-
+/// Steps that happen seldom, in a run: they are aimed at low. 0: not seldom.
 [[nodiscard]] constexpr std::uint32_t rare_times(Step s) {
-  return s == Step::connect_posted || s == Step::link_up ? 40 : 6;
+  switch (s) {
+    case Step::connect_posted:
+    case Step::link_up:
+      return 40;
+    case Step::link_down:
+    case Step::descriptors_posted:
+    case Step::descriptors_arrived:
+    case Step::data_early:
+    case Step::data_late:
+    case Step::abort_posted:
+    case Step::abort_arrived:
+      return 6;
+    default:
+      return 0;
+  }
+}
+[[nodiscard]] constexpr bool needs_long_lists(Step s) {
+  return s == Step::descriptors_posted || s == Step::descriptors_arrived;
+}
+[[nodiscard]] constexpr bool needs_shared_staging(Step s) {
+  return s == Step::places_posted || s == Step::places_arrived;
 }
 
+[[nodiscard]] inline Fault aim_fault(b10::sim::Random& random, Step step, Action action,
+                                     std::uint32_t jobs) {
+  auto const rare = rare_times(step);
+  auto const skip = random.below(rare > 0 ? rare : jobs * times_per_job(step));
+  return {step, action, skip, random.next()};
+}
 [[nodiscard]] inline Fault draw_fault(b10::sim::Random& random, std::uint32_t jobs) {
   for (;;) {
-    Fault f;
-    f.step = static_cast<Step>(random.below(step_count));
-    f.action = static_cast<Action>(random.below(action_count));
-    f.skip = is_rare(f.step) ? random.below(rare_times(f.step))
-                             : random.below(jobs * times_per_job(f.step));
-    f.param = random.next();
+    auto const step = static_cast<Step>(random.below(step_count));
+    auto const action = static_cast<Action>(random.below(action_count));
     // Long descriptor lists are costly to make, so fewer faults are aimed at them.
-    bool const costly = f.step == Step::descriptors_posted || f.step == Step::descriptors_arrived;
-    if (can_occur(f.step, f.action) && (!costly || random.chance(1, 4))) return f;
+    if (!can_occur(step, action) || (needs_long_lists(step) && !random.chance(1, 4))) continue;
+    return aim_fault(random, step, action, jobs);
   }
 }
 

@@ -1,83 +1,27 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <b10/copy/fake.hpp>
+#include <b10/shared_views.hpp>
 #include <b10/slicing/pipelined.hpp>
 #include <b10/staging.hpp>
 #include <b10/staging/block_pool.hpp>
 
-#include "sim/pattern.hpp"
+#include "sim/graveyard.hpp"
 
 namespace campaign {
 
-/// Where blocks of staging come from and go to. A block that was given back to the system stays
-/// here, painted, until the run ends: whoever still writes into it is found out.
-class Graveyard {
- public:
-  static constexpr Word grave_word = 0xEEEEEEEEEEEEEEEEu;
-
-  [[nodiscard]] std::byte* allocate(std::size_t bytes) {
-    for (auto& b : spare_) {
-      if (b.bytes != bytes) continue;
-      std::swap(b, spare_.back());
-      auto* const memory = spare_.back().memory;
-      spare_.pop_back();
-      return memory;
-    }
-    all_.push_back(std::make_unique<std::byte[]>(bytes));
-    return all_.back().get();
-  }
-  void bury(std::byte* memory, std::size_t bytes) {
-    fill(memory, bytes / sizeof(Word) * sizeof(Word), grave_word);
-    dead_.push_back({memory, bytes});
-  }
-  /// Blocks that were written after they had been given back. Ends the run: they may be used again.
-  [[nodiscard]] unsigned disturbed() {
-    unsigned found = 0;
-    for (auto const& b : dead_) {
-      bool same = true;
-      for (std::size_t i = 0; i + sizeof(Word) <= b.bytes; i += sizeof(Word))
-        same = same && load(b.memory + i) == grave_word;
-      found += !same;
-      spare_.push_back(b);
-    }
-    dead_.clear();
-    return found;
-  }
-
- private:
-  struct Block {
-    std::byte* memory;
-    std::size_t bytes;
-  };
-  std::vector<std::unique_ptr<std::byte[]>> all_{};  ///< abandoned ones too
-  std::vector<Block> dead_{};
-  std::vector<Block> spare_{};
-};
-
-/// b10::staging::BlockMemory over a graveyard.
-class GraveMemory {
- public:
-  struct Options {
-    std::shared_ptr<Graveyard> graveyard{};
-  };
-  explicit GraveMemory(Options const& options) : graveyard_(options.graveyard) {}
-  [[nodiscard]] std::byte* allocate(std::size_t bytes) { return graveyard_->allocate(bytes); }
-  void free(std::byte* memory, std::size_t bytes) noexcept { graveyard_->bury(memory, bytes); }
-
- private:
-  std::shared_ptr<Graveyard> graveyard_;
-};
-
 /// staging::Host with watched memory instead of mappings; pool and lease are the production ones.
 class WatchedStaging {
+ protected:
   using Pool = b10::staging::BlockPool<GraveMemory>;
 
  public:
@@ -93,14 +37,10 @@ class WatchedStaging {
     std::uint64_t buffer_bytes = 1024;
     std::uint64_t buffers = 8;
     std::shared_ptr<Graveyard> graveyard{};
+    bool share = false;  ///< for SharedWatchedStaging
     CopyEngine::Options copies{};
   };
-  explicit WatchedStaging(Options const& o)
-      : pool_({.buffer_bytes = o.buffer_bytes,
-               .buffers = o.buffers,
-               .slice_bytes = Slicing::slice_bytes(o.buffer_bytes)},
-              b10::staging::Refill::inline_, {o.graveyard}),
-        copies_(o.copies, pool_.slice_bytes()) {}
+  explicit WatchedStaging(Options const& o) : WatchedStaging(o, Graveyard::Owner::nobody) {}
 
   [[nodiscard]] std::optional<View> try_acquire(b10::Use use) noexcept {
     return pool_.try_acquire(use);
@@ -117,10 +57,87 @@ class WatchedStaging {
   [[nodiscard]] std::uint64_t slice_bytes() const noexcept { return pool_.slice_bytes(); }
   [[nodiscard]] CopyEngine& copies() noexcept { return copies_; }
 
- private:
+ protected:
+  WatchedStaging(Options const& o, Graveyard::Owner owner)
+      : pool_({.buffer_bytes = o.buffer_bytes,
+               .buffers = o.buffers,
+               .slice_bytes = Slicing::slice_bytes(o.buffer_bytes)},
+              b10::staging::Refill::inline_, {o.graveyard, owner}),
+        copies_(o.copies, pool_.slice_bytes()) {}
+
   Pool pool_;
   CopyEngine copies_;
 };
 static_assert(b10::Staging<WatchedStaging>);
+
+/// A peer's shared staging as seen from one process, which its copies may write.
+class WatchedReach {
+ public:
+  WatchedReach(std::shared_ptr<Graveyard> graveyard, Graveyard::Owner owner,
+               std::shared_ptr<b10::copy::FakeControl> copies)
+      : graveyard_(std::move(graveyard)),
+        owner_(owner),
+        id_(graveyard_->next_reach()),
+        copies_(std::move(copies)) {}
+  WatchedReach(WatchedReach&&) noexcept = default;
+  WatchedReach& operator=(WatchedReach&&) = delete;
+  ~WatchedReach() {
+    if (!graveyard_ || copies_->pending() == 0) return;
+    auto const& blocks = graveyard_->shared();
+    if (std::any_of(blocks.begin(), blocks.end(), [&](Graveyard::Block const& b) {
+          return b.reach == id_ && copies_->touches_staging(b.memory, b.bytes);
+        }))
+      graveyard_->note_early_unmap();
+  }
+  [[nodiscard]] std::byte* at(std::uint64_t place, std::uint64_t bytes) {
+    return graveyard_->at(owner_, place, bytes, id_);
+  }
+
+ private:
+  std::shared_ptr<Graveyard> graveyard_;
+  Graveyard::Owner owner_;
+  std::uint32_t id_;
+  std::shared_ptr<b10::copy::FakeControl> copies_;
+};
+
+/// staging::SharedHost with watched memory: senders write the receiver's views themselves, and one
+/// that was stopped or held up in the middle writes them late.
+class SharedWatchedStaging : public WatchedStaging {
+ public:
+  using Reach = WatchedReach;
+  static constexpr std::string_view name = "staging::SharedWatched";
+  static constexpr bool wire_reaches = true;
+
+  explicit SharedWatchedStaging(Options const& o)
+      : SharedWatchedStaging(o, o.share ? o.graveyard->next_owner() : Graveyard::Owner::nobody) {}
+
+  [[nodiscard]] std::string offer() const {
+    return owner_ == Graveyard::Owner::nobody ? std::string()
+                                              : std::to_string(static_cast<std::uint32_t>(owner_));
+  }
+  [[nodiscard]] std::optional<Reach> reach(std::string_view offer, std::string& why) const {
+    if (owner_ == Graveyard::Owner::nobody || offer.empty()) {
+      why = "one of both shares no staging";
+      return std::nullopt;
+    }
+    Graveyard::Owner const peer{static_cast<std::uint32_t>(std::stoul(std::string(offer)))};
+    return std::optional<Reach>(std::in_place, graveyard_, peer, control_);
+  }
+  [[nodiscard]] std::uint64_t place(View const& view) const noexcept {
+    return graveyard_->place(view.data()) + b10::staging::header_room;
+  }
+
+ private:
+  SharedWatchedStaging(Options const& o, Graveyard::Owner owner)
+      : WatchedStaging(o, owner),
+        graveyard_(o.graveyard),
+        control_(o.copies.control),
+        owner_(owner) {}
+
+  std::shared_ptr<Graveyard> graveyard_;
+  std::shared_ptr<b10::copy::FakeControl> control_;
+  Graveyard::Owner owner_;
+};
+static_assert(b10::SharesViews<SharedWatchedStaging>);
 
 }  // namespace campaign

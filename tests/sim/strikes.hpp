@@ -45,11 +45,10 @@ class Strikes {
     // A copy knows only its own node: the other end is that of a job it has.
     Index from = s_.node(s.sender), to = s_.node(s.receiver);
     if (!from && !to) return;
-    for (Job* j : s_.open) {
-      if ((from && j->from != *from) || (to && j->to != *to)) continue;
-      from = j->from;
-      to = j->to;
-      break;
+    if (!complete(from, to)) {
+      // Nor do greetings, links and receives know who of both is the sender.
+      std::swap(from, to);
+      if (!complete(from, to)) std::swap(from, to);
     }
     Action const a = s.fault.action;
     bool const at_receiver = a == Action::stop_receiver || a == Action::kill_receiver ||
@@ -61,6 +60,16 @@ class Strikes {
       if (!is_message_fault(a) && !is_copy_fault(a)) s_.tally.hit(s.fault.step, a);
     }
   }
+  /// Makes them the two ends of an open job that fits, the oldest. False if there is none.
+  [[nodiscard]] bool complete(Index& from, Index& to) const {
+    for (Job const* j : s_.open) {
+      if ((from && j->from != *from) || (to && j->to != *to)) continue;
+      from = j->from;
+      to = j->to;
+      return true;
+    }
+    return false;
+  }
   /// False if there was nothing to hit.
   bool hit_node(std::size_t i, Index from, Index to, Fault const& f) {
     auto& n = *s_.nodes[i];
@@ -71,7 +80,7 @@ class Strikes {
         if (s_.network->stopped(n.name)) return false;
         ++n.disturbances;
         n.sick = true;
-        s_.network->stop_peer(n.name);
+        n.stop();
         s_.later(drawn_us(random.between(std::uint64_t{50}, std::uint64_t{60'000})), Todo::resume,
                  i);
         return true;
@@ -146,7 +155,8 @@ class Strikes {
     r.skip = f.skip;
     r.delay =
         drawn_us(random.between(std::uint64_t{1}, std::uint64_t{1} << random.between(3u, 16u)));
-    r.at = random.below(f.action == Action::truncate ? 1200 : 1u << 16);
+    auto const short_bytes = random.chance(1, 2) ? 48u : 1200u;
+    r.at = random.below(f.action == Action::truncate ? short_bytes : 1u << 16);
     bool const header_only = r.kind == b10::MessageKind::data && !corrupt_payload;
     if (f.action == Action::corrupt && header_only) r.at %= 64 * 8;
     return r;

@@ -29,6 +29,7 @@ enum class Breach : std::uint8_t {
   gather_on_free_page,
   scatter_on_free_page,
   dropped_staging_written,
+  unmapped_early,
   written_outside,
   failed_span_wrong,
   overdue,
@@ -51,12 +52,13 @@ inline constexpr BreachText breach_texts[] = {
     {1, true, "landed with another transfer's bytes: a stale message of the same tag"},
     {1, true, "landed with another transfer's bytes: a late write into staging used again"},
     {1, true, "landed with its own bytes in the wrong place: a message of the same tag"},
-    {1, true, "landed with bytes missing: a short message taken for the whole"},
+    {1, true, "landed with bytes missing: a short or foreign message taken for the whole"},
     {1, true, "landed with bytes of a source page that was reused during the gather"},
     {1, true, "landed with bytes that nobody has written"},
     {2, true, "a source page given back while a gather could read it"},
     {2, true, "a destination page given back while a scatter could write it"},
     {2, true, "staging written after it was given back to the system"},
+    {2, true, "a peer's staging unmapped while a copy could write it"},
     {3, true, "bytes outside of the named spans changed"},
     {3, true, "a failed transfer left bytes that are not its own"},
     {4, false, "ended after its deadline and the slack"},
@@ -74,6 +76,8 @@ static_assert(breach_count == static_cast<std::size_t>(Breach::healthy_pair_fail
 /// What one run, or all of them, came to.
 struct Tally {
   std::uint64_t runs = 0;
+  std::uint64_t broken_runs = 0;
+  std::uint64_t shared_runs = 0;  ///< in which senders write the receivers' staging
   std::uint64_t transfers = 0;
   std::uint64_t bytes = 0;
   std::uint64_t events = 0;
@@ -86,8 +90,8 @@ struct Tally {
   std::map<std::pair<b10::Status, b10::Reason>, std::uint64_t> received{};
   std::array<std::uint64_t, breach_count> breaches{};
   std::array<std::uint64_t, breach_count> seeds_with{};
-  std::uint64_t journal = 0;  ///< hash over all runs
-  std::vector<std::string> details{};
+  std::uint64_t journal = 0;           ///< hash over all runs
+  std::vector<std::string> details{};  ///< of the first of each kind
 
   [[nodiscard]] std::uint64_t breached() const {
     std::uint64_t n = 0;
@@ -95,8 +99,7 @@ struct Tally {
     return n;
   }
   void breach(Breach b, std::string detail) {
-    ++breaches[static_cast<std::size_t>(b)];
-    if (details.size() < 16)
+    if (++breaches[static_cast<std::size_t>(b)] <= 2)
       details.push_back("K" + std::to_string(breach_texts[static_cast<std::size_t>(b)].rule) + " " +
                         std::string(breach_texts[static_cast<std::size_t>(b)].text) + ": " +
                         std::move(detail));
@@ -107,6 +110,8 @@ struct Tally {
   }
   void add(Tally const& t) {
     runs += t.runs;
+    broken_runs += t.breached() > 0;
+    shared_runs += t.shared_runs;
     transfers += t.transfers;
     bytes += t.bytes;
     events += t.events;
@@ -126,5 +131,12 @@ struct Tally {
     journal = b10::sim::Random::mix(journal ^ t.journal);
   }
 };
+
+/// Kinds in which bytes were silently wrong.
+[[nodiscard]] inline unsigned corrupting_kinds(Tally const& t) {
+  unsigned n = 0;
+  for (std::size_t i = 0; i < breach_count; ++i) n += t.breaches[i] > 0 && breach_texts[i].corrupts;
+  return n;
+}
 
 }  // namespace campaign

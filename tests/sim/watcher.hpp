@@ -66,6 +66,8 @@ class Watcher final : public b10::sim::Observer {
   /// Its DATA met a receive after it was over at its receiver.
   [[nodiscard]] bool was_alias(std::uint64_t transfer) const { return alias_.contains(transfer); }
   void over_at_receiver(std::uint64_t transfer) { over_.insert(transfer); }
+  /// A copy of it may still write a view of its receiver, where it is over.
+  void copies_late(std::uint64_t transfer) { late_.insert(transfer); }
 
   /// By node id.
   std::vector<bool> copies_ended{};
@@ -85,15 +87,8 @@ class Watcher final : public b10::sim::Observer {
     auto const n = tally_.steps[s]++;
     for (Fault const& f : waiting_[s]) {
       if (f.skip != n) continue;
-      // Where a message arrives or a receive is posted, the other node is the sender.
-      bool const here_is_receiver = step == Step::control_arrived || step == Step::data_arrived ||
-                                    step == Step::data_landing || step == Step::data_landed ||
-                                    step == Step::ready_posted || step == Step::result_posted ||
-                                    step == Step::descriptors_arrived ||
-                                    step == Step::abort_arrived || step == Step::scatter_started ||
-                                    step == Step::scatter_moving || step == Step::scatter_ended;
-      strikes_.push_back(here_is_receiver ? Strike{f, e.other, e.node}
-                                          : Strike{f, e.node, e.other});
+      strikes_.push_back(is_at_receiver(step) ? Strike{f, e.other, e.node}
+                                              : Strike{f, e.node, e.other});
     }
   }
   void message_fault(b10::sim::Event const& e) {

@@ -37,7 +37,9 @@ class Workload {
     auto& from = *s_.nodes[pair->first];
     auto& to = *s_.nodes[pair->second];
     bool const splinters = random.chance(1, s_.setup.splinters);
-    std::size_t const count = splinters ? splinter_pages : 1 + random.below(s_.setup.pages_max);
+    std::size_t const count =
+        splinters ? splinter_pages
+                  : random.between(std::uint64_t{s_.setup.pages_min}, s_.setup.pages_max);
     if (from.pool.free_pages() < count || to.pool.free_pages() < count)
       return s_.later(b10::microseconds(500), Todo::start_job, 0);
     auto const peer = from.peer(to);
@@ -53,7 +55,7 @@ class Workload {
     j.to_life = to.life;
     j.from_pages = from.pool.take(count);
     j.to_pages = to.pool.take(count);
-    cut_pieces(j, from.pool, to.pool, random);
+    cut_pieces(j, from.pool, to.pool, random, s_.setup.whole_pages);
     checks_.prepare(j, from.pool, to.pool);
     s_.open.push_back(&j);
     ++s_.tally.transfers;
@@ -151,6 +153,8 @@ class Workload {
   void receiver_ended(Job& j, Node& n, b10::Outcome const& o) {
     ++s_.tally.received[{o.status, o.reason}];
     s_.watcher.over_at_receiver(to_integer(j.request));
+    if (!o.ok() && s_.setup.shared && checks_.is_gathering(j, *s_.nodes[j.from]->control))
+      s_.watcher.copies_late(to_integer(j.request));
     if (++j.receiver_ends > 1)
       return s_.tally.breach(Breach::ended_twice, checks_.describe(j, "at its receiver"));
     if (o.ok()) {

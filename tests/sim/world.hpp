@@ -27,12 +27,17 @@ class World {
   RunResult run() {
     auto& s = scene_;
     s.tally.runs = 1;
+    s.tally.shared_runs = s.setup.shared;
     s.tally.faults_aimed = s.setup.faults.size();
     s.later(tick, Todo::tick, 0);
     for (std::uint32_t i = 0; i < s.setup.concurrency; ++i)
       s.later(b10::microseconds(200 * (i + 1)), Todo::start_job, 0);
     auto const limit = s.network->now() + b10::seconds(20);
-    while (!workload_.finished() && s.network->now() < limit) step();
+    while (!workload_.finished() && s.network->now() < limit) {
+      if (!workload_.jobs().empty()) s.network->timeline->chooser = s.setup.chooser;
+      step();
+    }
+    s.network->timeline->chooser = nullptr;
     for (Job const* j : s.open)
       s.tally.breach(Breach::never_ended, Checks::describe(*j, "is still running"));
     recover();
@@ -45,8 +50,11 @@ class World {
     for (auto& j : workload_.jobs()) j->grant.reset();
     for (auto& n : s.nodes)
       if (n->alive()) n->kill();
-    if (auto const n = s.graveyard->disturbed())
-      s.tally.breach(Breach::dropped_staging_written, std::to_string(n) + " blocks");
+    auto const graves = s.graveyard->end_run();
+    if (graves.disturbed > 0)
+      s.tally.breach(Breach::dropped_staging_written, std::to_string(graves.disturbed) + " blocks");
+    if (graves.unmapped_early > 0)
+      s.tally.breach(Breach::unmapped_early, std::to_string(graves.unmapped_early) + " mappings");
     return {std::move(s.tally), s.setup, journal.events()};
   }
 
@@ -67,13 +75,11 @@ class World {
       case Todo::tick:
         for (auto& n : s.nodes) n->dirty = true;
         s.tick = true;
-        return s.later(tick, Todo::tick, 0);
+        return s.later(recovering_ ? b10::milliseconds(4) : tick, Todo::tick, 0);
       case Todo::start_job:
         return workload_.start_job();
       case Todo::resume:
-        s.network->resume_peer(s.nodes[which]->name);
-        s.nodes[which]->dirty = true;
-        return;
+        return s.nodes[which]->resume();
       case Todo::restart:
         if (!s.nodes[which]->alive()) s.start(which);
         return;
@@ -87,7 +93,7 @@ class World {
   }
   void turn_nodes() {
     for (auto& n : scene_.nodes) {
-      if (!n->runs() || !n->wants_turn()) continue;
+      if (!n->runs() || !n->wants_turn() || is_put_off()) continue;
       n->turn();
       workload_.checks().books(*n);
       workload_.hear();
@@ -95,14 +101,22 @@ class World {
     }
   }
 
+  /// The chooser lets more happen before the node is turned.
+  [[nodiscard]] bool is_put_off() {
+    auto& timeline = *scene_.network->timeline;
+    return timeline.chooser && timeline.next() == timeline.now() &&
+           timeline.chooser->choose(2) == 1;
+  }
+
   /// After the last job: everything that was held up goes on, and then all must be as it was.
   void recover() {
     auto& s = scene_;
     auto& checks = workload_.checks();
+    recovering_ = true;
     s.network->clear_rules();
     for (std::size_t i = 0; i < s.nodes.size(); ++i) {
       if (!s.nodes[i]->alive()) s.start(i);
-      s.network->resume_peer(s.nodes[i]->name);
+      s.nodes[i]->resume();
       s.nodes[i]->control->clear_rules();
       s.nodes[i]->control->release_all();
     }
@@ -124,6 +138,7 @@ class World {
   Scene<Transceiver> scene_;
   Strikes<Transceiver> strikes_;
   Workload<Transceiver> workload_;
+  bool recovering_ = false;
 };
 
 }  // namespace campaign

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <b10/copy_engine.hpp>
@@ -64,6 +65,13 @@ class FakeControl final : public sim::Timeline::Client {
       if (copies_[i].state == CopyState::pending) schedule(i);
     }
   }
+  /// SIGSTOP of a process whose copies run on the CPU: they stand still until thaw(), and then go
+  /// on. Copies of a GPU would not.
+  void freeze() noexcept { frozen_ = true; }
+  void thaw() {
+    frozen_ = false;
+    for (auto const i : std::exchange(stood_still_, {})) schedule(i);
+  }
   [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
   /// Whether a copy that has not ended may read (gather) or write (scatter) some of these bytes.
   [[nodiscard]] bool touches(Direction direction, std::byte const* from,
@@ -76,6 +84,14 @@ class FakeControl final : public sim::Timeline::Client {
       });
     }
     return found;
+  }
+
+  /// Whether a copy that has not ended may use some of these bytes as staging.
+  [[nodiscard]] bool touches_staging(std::byte const* from, std::uint64_t bytes) const noexcept {
+    return std::any_of(copies_.begin(), copies_.end(), [&](Copy const& c) {
+      return c.state == CopyState::pending && c.staging < from + bytes &&
+             from < c.staging + c.run.bytes;
+    });
   }
 
   // --- For Fake ---
@@ -146,6 +162,7 @@ class FakeControl final : public sim::Timeline::Client {
   void on_time(std::uint32_t, std::uint64_t which) override {
     Copy& c = copies_[which];
     if (c.state != CopyState::pending) return;
+    if (frozen_) return stood_still_.push_back(static_cast<std::uint32_t>(which));
     bool const gather = c.direction == Direction::gather;
     std::uint64_t const left = c.run.bytes - c.moved;
     bool const last = --c.pieces == 0;
@@ -218,6 +235,8 @@ class FakeControl final : public sim::Timeline::Client {
   std::vector<CopyRule> rules_{};
   std::size_t pending_ = 0;
   bool ended_ = false;
+  bool frozen_ = false;
+  std::vector<std::uint32_t> stood_still_{};  ///< their next piece was due meanwhile
 };
 
 }  // namespace b10::copy

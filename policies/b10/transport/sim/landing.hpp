@@ -64,8 +64,8 @@ class Landing : public Timeline::Client {
  protected:
   enum class Due : std::uint32_t { message, piece, frame, down, greeting, silence, nothing };
 
-  void schedule(Instant when, Due what, std::uint64_t which) {
-    timeline->at(when, client_, static_cast<std::uint32_t>(what), which);
+  void schedule(Instant when, Due what, std::uint64_t which, std::uint64_t flow = 0) {
+    timeline->at(when, client_, static_cast<std::uint32_t>(what), which, flow);
   }
   [[nodiscard]] Random& random() noexcept { return timeline->random(); }
   [[nodiscard]] Duration latency() noexcept {

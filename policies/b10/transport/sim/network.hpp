@@ -189,7 +189,7 @@ class Network final : public Traffic {
     if (g.from->greetings_lost > 0) --g.from->greetings_lost;
     greetings_[index] = std::move(g);
     if (lost) return free_greetings_.push_back(index);
-    schedule(now() + latency(), Due::greeting, index);
+    schedule(now() + latency(), Due::greeting, index, greetings_flow);
   }
   [[nodiscard]] Greeting take_greeting(std::uint32_t index) {
     free_greetings_.push_back(index);
@@ -278,6 +278,8 @@ class Network final : public Traffic {
     item.index = index;
     to.inbox.push_back(item);
   }
+
+  static constexpr std::uint64_t greetings_flow = 1;  // those of links begin at 2
 
   std::vector<std::unique_ptr<Node>> nodes_{};
   std::vector<End*> ends_{};  ///< by id

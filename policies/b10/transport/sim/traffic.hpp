@@ -103,7 +103,7 @@ class Traffic : public Landing {
   }
   /// What was sent up to now arrives before this.
   [[nodiscard]] Instant after_all_of(End const& e) noexcept {
-    return std::max({timeline->now() + latency(), e.controls_until, e.tagged_until});
+    return std::max({timeline->now() + latency(), e.controls_until, e.tagged_until}) + Duration{1};
   }
 
   std::deque<Frame> frames_{};
@@ -189,7 +189,8 @@ class Traffic : public Landing {
       frames_[what.index].to = e.peer->id;
     else
       messages_[what.index].to = e.peer;
-    schedule(when, what.control ? Due::frame : Due::message, what.index);
+    auto const flow = static_cast<std::uint64_t>(e.id) * 2 + what.control;
+    schedule(when, what.control ? Due::frame : Due::message, what.index, in_order ? flow : 0);
   }
 
   std::vector<MessageRule> rules_{};

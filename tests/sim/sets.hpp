@@ -1,0 +1,21 @@
+#pragma once
+
+#include <b10/completion/copy_event.hpp>
+#include <b10/quarantine/ttl.hpp>
+#include <b10/tag/hashed.hpp>
+#include <b10/transport/sim.hpp>
+#include <b10/v1.hpp>
+
+#include "sim/staging.hpp"
+
+/// The policy sets that campaigns compare, with staging and time limits of their scale.
+namespace campaign {
+
+template <class Staging>
+using B10 = b10::BasicTransceiver<Staging, b10::tag::Hashed, b10::completion::CopyEvent,
+                                  b10::quarantine::TtlMs<40>, b10::transport::Sim>;
+
+template <class Staging, class Quarantine>
+using V1 = b10::v1::Transceiver<Staging, Quarantine, b10::transport::Sim>;
+
+}  // namespace campaign
