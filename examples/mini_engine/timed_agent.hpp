@@ -89,8 +89,8 @@ class TimedAgent {
     return Status(agent_.submit(inner), std::move(record), *this);
   }
   [[nodiscard]] Expectation expect(b10::RequestId request, std::span<b10::LocalSpan const> spans,
-                                   b10::Duration limit) {
-    return agent_.expect(request, spans, limit);
+                                   std::span<std::string const> from, b10::Duration limit) {
+    return agent_.expect(request, spans, from, limit);
   }
   [[nodiscard]] auto local_descriptor() const { return agent_.local_descriptor(); }
   void load_remote(std::string const& name, std::span<std::byte const> bytes) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,15 @@ class GrantRecord {
   }
   [[nodiscard]] bool has_outcome() const { return !outcomes_.empty(); }  // under the lock
 
+  /// Whether the peer of that name may use it. What the engine's own check throws is a no.
+  [[nodiscard]] bool admits_peer(std::string_view name) const noexcept {
+    try {
+      return !admits || admits(name);
+    } catch (...) {
+      return false;
+    }
+  }
+
   /// Takes the request out of the memory map, once: a later grant of the same id is not touched.
   void forget_once() {
     if (!forgotten_.exchange(true)) forget();
@@ -108,9 +118,10 @@ class GrantRecord {
   RequestId const request;
   std::shared_ptr<GrantState> const state;
   std::vector<LocalSpan> const spans;
-  std::function<void()> revoked;  ///< tells the lane; callable after it is gone
-  std::function<void()> forget;   ///< takes the request out of the memory map
-  std::function<void()> drive;    ///< manual mode: turns the lane
+  std::function<void()> revoked;                      ///< tells the lane; callable after it is gone
+  std::function<void()> forget;                       ///< takes the request out of the memory map
+  std::function<void()> drive;                        ///< manual mode: turns the lane
+  std::function<bool(std::string_view peer)> admits;  ///< empty: every peer
 
  private:
   mutable std::mutex mutex_;

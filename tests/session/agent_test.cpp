@@ -15,6 +15,8 @@ static_assert(TransferAgent<Agent<Node<>>>);
 
 namespace {
 
+std::vector<std::string> const from_a{"a"};
+
 struct Agents : TwoNodes<> {
   Agent<Node<>> sender{*a, {.name = "a"}};
   Agent<Node<>> receiver{*b, {.name = "b", .on_write = [this](RequestId r, bool ok) {
@@ -48,7 +50,7 @@ TEST_CASE("An agent's write lands under an expectation, and its pages come back 
           "[session][agent]") {
   Agents x;
   x.load();
-  auto e = x.receiver.expect(RequestId{7}, x.blocks(0, 6), seconds(1000));
+  auto e = x.receiver.expect(RequestId{7}, x.blocks(0, 6), from_a, seconds(1000));
   CHECK(x.receiver.active_receives() == 1);
   auto const s = x.sender.submit(x.submission(7, 0, 6));
   CHECK(s.last_status() == "in progress");
@@ -109,7 +111,7 @@ TEST_CASE("Device sources without request id or event are a failed status, nothi
 TEST_CASE("A recorded source-ready event holds the gather until it fires", "[session][agent]") {
   Agents x;
   x.load();
-  auto e = x.receiver.expect(RequestId{4}, x.blocks(0, 2), seconds(1000));
+  auto e = x.receiver.expect(RequestId{4}, x.blocks(0, 2), from_a, seconds(1000));
   auto event = HostEvent::create();
   x.sender.record_source_ready(RequestId{4}, event);
   auto const s = x.sender.submit(x.submission(4, 0, 2));
@@ -121,7 +123,7 @@ TEST_CASE("A recorded source-ready event holds the gather until it fires", "[ses
   CHECK(s.is_completed());
   x.sender.record_source_ready(RequestId{5}, HostEvent::create());
   x.sender.discard_source_ready(RequestId{5});
-  auto e5 = x.receiver.expect(RequestId{5}, x.blocks(2, 2), seconds(1000));
+  auto e5 = x.receiver.expect(RequestId{5}, x.blocks(2, 2), from_a, seconds(1000));
   auto const s5 = x.sender.submit(x.submission(5, 2, 2));
   x.settle();
   CHECK(s5.is_completed());
@@ -130,7 +132,7 @@ TEST_CASE("A recorded source-ready event holds the gather until it fires", "[ses
 TEST_CASE("The array form moves the same bytes", "[session][agent]") {
   Agents x;
   x.load();
-  auto e = x.receiver.expect(RequestId{8}, x.blocks(3, 2), seconds(1000));
+  auto e = x.receiver.expect(RequestId{8}, x.blocks(3, 2), from_a, seconds(1000));
   std::vector<std::uint64_t> from, to, bytes;
   for (auto const& s : x.sources(3, 2)) from.push_back(as_remote(s).address);
   for (auto const& s : x.blocks(3, 2)) to.push_back(as_remote(s).address), bytes.push_back(s.bytes);
@@ -148,7 +150,7 @@ TEST_CASE("cancel claims nothing quiet that is not", "[session][agent]") {
   Agents x;
   x.load();
   x.held_a->hold(CopyKind::gather);
-  auto e = x.receiver.expect(RequestId{9}, x.blocks(0, 2), seconds(1000));
+  auto e = x.receiver.expect(RequestId{9}, x.blocks(0, 2), from_a, seconds(1000));
   auto const s = x.sender.submit(x.submission(9, 0, 2));
   x.settle();
   s.cancel();
@@ -164,7 +166,7 @@ TEST_CASE("cancel claims nothing quiet that is not", "[session][agent]") {
 TEST_CASE("A receive is cancelled by its request; the listener is not told", "[session][agent]") {
   Agents x;
   x.load();
-  auto e = x.receiver.expect(RequestId{9}, x.blocks(0, 2), seconds(1000));
+  auto e = x.receiver.expect(RequestId{9}, x.blocks(0, 2), from_a, seconds(1000));
   auto const event = HostEvent::create();
   auto s = x.submission(9, 0, 2);
   s.ready = event;
@@ -183,7 +185,7 @@ TEST_CASE("The listener hears failures, and what it throws is contained", "[sess
   Agents x;
   x.throws = true;
   x.load();
-  auto e = x.receiver.expect(RequestId{9}, x.blocks(0, 2), seconds(1000));
+  auto e = x.receiver.expect(RequestId{9}, x.blocks(0, 2), from_a, seconds(1000));
   x.held_b->fail_all(CopyKind::scatter);
   auto const s = x.sender.submit(x.submission(9, 0, 2));
   x.settle();
@@ -199,7 +201,7 @@ TEST_CASE("Registration refuses empty lists and memory in use", "[session][agent
   std::vector<std::byte> more(1024);
   std::vector<LocalSpan> const region{{more.data(), 512}};
   x.receiver.register_memory(region);
-  auto e = x.receiver.expect(RequestId{2}, region, seconds(1000));
+  auto e = x.receiver.expect(RequestId{2}, region, from_a, seconds(1000));
   CHECK_THROWS_AS(x.receiver.deregister_memory(region), Error);
   REQUIRE(e.revoke({}));
   // All or none: the second one overlaps.
@@ -312,4 +314,39 @@ TEST_CASE("Shutdown drains concurrent submitters", "[session][agent]") {
   x.sender.shutdown(Duration{});
   for (auto& t : threads) t.join();
   CHECK(refused == 3);
+}
+
+TEST_CASE("C86 only the peers that an expectation names can write under it",
+          "[session][agent][C86]") {
+  Agents x;
+  x.load();
+  std::vector<std::string> const other{"c"};
+  auto e = x.receiver.expect(RequestId{7}, x.blocks(0, 2), other, seconds(1000));
+  auto const s = x.sender.submit(x.submission(7, 0, 2));
+  x.settle();
+  CHECK(s.state() == Progressing::failed);
+  CHECK_THAT(s.last_status(), Contains("request 7 is not wanted from peer \"a\""));
+  auto const one_above = x.sender.submit(x.submission(8, 0, 2));
+  x.settle();
+  CHECK_THAT(one_above.last_status(), Contains("request 8 has no grant here"));
+  CHECK(x.untouched());
+  CHECK(x.b->metrics().staging_quarantined.get() == 0);
+}
+
+TEST_CASE("An expectation that is no longer wanted refuses the write, also when the check throws",
+          "[session][agent]") {
+  enum class Answer { yes, no, thrown };
+  for (auto const answer : {Answer::yes, Answer::no, Answer::thrown}) {
+    Agents x;
+    x.load();
+    Agent<Node<>> asking(*x.b, {.name = "b", .wanted = [answer](RequestId r) {
+                                  if (answer == Answer::thrown) throw std::runtime_error("lost");
+                                  return answer == Answer::yes && r == RequestId{7};
+                                }});
+    auto e = asking.expect(RequestId{7}, x.blocks(0, 2), from_a, seconds(1000));
+    auto const s = x.sender.submit(x.submission(7, 0, 2));
+    x.settle();
+    CHECK(s.is_completed() == (answer == Answer::yes));
+    CHECK(x.untouched() == (answer != Answer::yes));
+  }
 }

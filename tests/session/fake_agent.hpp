@@ -59,6 +59,7 @@ class FakeAgent {
   struct Permission {
     b10::RequestId request{};
     std::vector<b10::LocalSpan> spans;
+    std::set<std::string> from;
     bool revoked = false, given = false, copying = false;
     std::uint64_t landed = 0;
     std::optional<b10::Outcome> failure;
@@ -167,9 +168,10 @@ class FakeAgent {
     return Status(w);
   }
   [[nodiscard]] Expectation expect(b10::RequestId request, std::span<b10::LocalSpan const> spans,
-                                   b10::Duration) {
+                                   std::span<std::string const> from, b10::Duration) {
     auto p = std::make_shared<Permission>();
     p->request = request;
+    p->from.insert(from.begin(), from.end());
     p->spans.assign(spans.begin(), spans.end());
     std::lock_guard const lock(world_->mutex);
     permissions_[request] = p;
@@ -244,7 +246,7 @@ class FakeAgent {
       std::lock_guard const lock(world_->mutex);
       auto const peer = world_->agents.find(w.remote);
       auto* p = peer == world_->agents.end() ? nullptr : peer->second->find(w.request);
-      if (!p || p->revoked || !inside(*p, w.destinations))
+      if (!p || p->revoked || p->from.count(name_) == 0 || !inside(*p, w.destinations))
         return {b10::Status::failed, b10::Reason::refused, 0, true, true, "not granted"};
       for (std::size_t i = 0; i < w.sources.size(); ++i)
         std::memcpy(reinterpret_cast<void*>(w.destinations[i].address), w.sources[i].address,

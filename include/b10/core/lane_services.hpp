@@ -216,7 +216,13 @@ class LaneServices {
     if (auto* why = std::get_if<std::string>(&verdict)) throw Error(Reason::refused, *why);
     auto& permission = std::get<MemoryMap::Permission>(verdict);
     if (permission.expires < t.fence.deadline()) t.fence.set_deadline(permission.expires);
-    if (!t.grant) t.grant = grants_->record(t.control.request, permission.grant);
+    if (!t.grant) {
+      t.grant = grants_->record(t.control.request, permission.grant);
+      auto const& peer = t.endpoint->info.remote.name;
+      if (!t.grant->admits_peer(peer))
+        throw Error(Reason::refused, "request " + std::to_string(to_integer(t.control.request)) +
+                                         " is not wanted from peer \"" + peer + "\"");
+    }
     if (t.grant->state != permission.grant)
       throw Error(Reason::cancelled, "the grant of request " +
                                          std::to_string(to_integer(t.control.request)) +

@@ -153,12 +153,16 @@ class BasicTransceiver {
   }
 
   /// Lets peers (or only one) write these spans for that request. Throws Error{invalid_request}.
+  /// `admits`: asked with a peer's name before its WRITE is accepted, on the lane's thread; it must
+  /// not block. False, or anything thrown, refuses that WRITE.
   [[nodiscard]] Grant grant(RequestId request, std::span<LocalSpan const> spans, Duration limit,
-                            std::optional<PeerId> only_from = std::nullopt) {
+                            std::optional<PeerId> only_from = std::nullopt,
+                            std::function<bool(std::string_view peer)> admits = nullptr) {
     std::weak_ptr<Door> const door = door_;
     std::weak_ptr<core::GrantTable> const table = grants_;
     return Grant(grants_->grant(request, spans, only_from, lane_.transport().now() + limit,
                                 [&](core::GrantRecord& record) {
+                                  record.admits = std::move(admits);
                                   record.revoked = [door, request] {
                                     if (auto d = door.lock())
                                       d->post(std::make_unique<Revoked>(request));

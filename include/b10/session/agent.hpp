@@ -30,6 +30,9 @@ struct AgentOptions {
   /// Called for each write that ended here, with whether it landed; not for a receive that this
   /// node cancelled itself. On the lane's thread; must not block; what it throws is ignored.
   AgentReceive::Listener on_write = nullptr;
+  /// Whether a request is still wanted: asked before a peer's write is accepted. On the lane's
+  /// thread; must not block. False, or anything thrown, refuses the write.
+  std::function<bool(RequestId)> wanted = nullptr;
 };
 
 /// The transfer-agent surface over any composition: for engines with sessions of their own, and for
@@ -181,12 +184,19 @@ class Agent {
     return submit(s);
   }
 
-  /// Lets peers write these spans for the request; the expectation revokes when it goes.
+  /// Lets the peers named in `from` write these spans for the request, also peers that connect
+  /// later; the expectation revokes when it goes. Throws Error{invalid_request}.
   [[nodiscard]] Expectation expect(RequestId request, std::span<LocalSpan const> spans,
-                                   Duration limit) {
+                                   std::span<std::string const> from, Duration limit) {
     auto const running = enter();
-    auto receive = std::make_shared<AgentReceive>(transceiver_.grant(request, spans, limit),
-                                                  options_.on_write);
+    auto admits = [names = std::vector<std::string>(from.begin(), from.end()),
+                   wanted = options_.wanted, request](std::string_view peer) {
+      return std::find(names.begin(), names.end(), peer) != names.end() &&
+             (!wanted || wanted(request));
+    };
+    auto receive = std::make_shared<AgentReceive>(
+        transceiver_.grant(request, spans, limit, std::nullopt, std::move(admits)),
+        options_.on_write);
     receive->listen();
     std::lock_guard const lock(mutex_);
     std::erase_if(receives_, [](auto const& item) { return item.second.expired(); });

@@ -59,8 +59,8 @@ class RxSession {
     if (asked_) refuse("receive() was called before: a request is one task here");
     auto const spans = granted_spans(slice);
     if (!spans.empty()) {
-      expectation_.emplace(
-          services_.agent.expect(options_.request, spans, services_.times.session));
+      expectation_.emplace(services_.agent.expect(options_.request, spans, names_of_writers(),
+                                                  services_.times.session));
       expectation_->on_change(services_.wake);
     }
     asked_ = services_.agent.now();
@@ -217,6 +217,11 @@ class RxSession {
     for (auto& w : writers_)
       if (w.peer->id == id) return &w;
     return nullptr;
+  }
+  [[nodiscard]] std::vector<std::string> names_of_writers() const {
+    std::vector<std::string> names;
+    for (auto const& w : writers_) names.push_back(w.peer->shape.name);
+    return names;
   }
   /// Bytes of a slot of `group` that all writers together send.
   [[nodiscard]] std::uint64_t bytes_per_slot(GroupId group) const {

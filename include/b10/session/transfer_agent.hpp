@@ -73,9 +73,13 @@ concept MovesBytes = requires(A& a, Submission<typename A::SourceReady> const& s
 
 template <class A>
 concept ExpectsWrites =
-    requires(A& a, RequestId r, std::span<LocalSpan const> spans, Duration limit) {
-      { a.expect(r, spans, limit) } -> std::same_as<typename A::Expectation>;
-    } || unmet<"add: Expectation expect(RequestId, std::span<LocalSpan const>, Duration)">;
+    requires(A& a, RequestId r, std::span<LocalSpan const> spans, std::span<std::string const> from,
+             Duration limit) {
+      { a.expect(r, spans, from, limit) } -> std::same_as<typename A::Expectation>;
+    } ||
+    unmet<
+        "add: Expectation expect(RequestId, std::span<LocalSpan const>, std::span<std::string "
+        "const> from, Duration)">;
 
 template <class A>
 concept KnowsRemotes =
@@ -100,6 +104,7 @@ concept KnowsRemotes =
 ///   cancel() claims nothing: the caller looks at sources_released().
 /// - Nothing is written under an Expectation after revoke() has given its Quiescent value, which it
 ///   gives once; spans() of it are the expectation's.
+/// - Only the remotes named in `from` can write under an Expectation.
 /// - on_done and on_change callbacks may come on any thread, also inside the call that sets them.
 /// Thread-safe.
 template <class A>
