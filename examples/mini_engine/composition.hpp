@@ -113,19 +113,16 @@ class Rank {
       auto const* value = std::getenv(std::string(variable).c_str());
       return value ? std::optional<std::string>(value) : std::nullopt;
     });
-    ses::NodeOptions n;
-    n.shape.name = name;
-    n.shape.place = place_of(o.tp);
-    n.shape.compat_key = o.model;
-    n.shape.aux_bytes = aux_bytes;
-    n.shape.settings = config.agreed();
-    n.times = config.times();
-    n.early_limit = config.settings().early_limit;
+    ses::NodeShape shape;
+    shape.name = name;
+    shape.place = place_of(o.tp);
+    shape.compat_key = o.model;
+    shape.aux_bytes = aux_bytes;
     auto const model = demo::load_model(o.models, o.model, o.tp, demo::KvLayout::together);
     auto const groups = geometries(model, o.tp);
     for (std::size_t g = 0; g < groups.size(); ++g)
-      n.shape.groups.push_back({groups[g], managers[g].pool()});
-    return n;
+      shape.groups.push_back({groups[g], managers[g].pool()});
+    return ses::NodeOptions::of(std::move(shape), config);
   }
 
   typename Composition::Transceiver transceiver_;

@@ -1,5 +1,6 @@
 // The session layer's configuration: resolved once, refused with a reason, its schema kept.
 #include <b10/session/session_config.hpp>
+#include <b10/session/session_node.hpp>
 
 #include <functional>
 #include <map>
@@ -90,4 +91,19 @@ TEST_CASE("The environment overrides each setting, and a value that cannot be re
   CHECK_THROWS_WITH(resolve({}, {}, {{"B10_SESSION_EARLY_MS", "9s"}}), Contains("milliseconds"));
   CHECK_THROWS_WITH(resolve({}, {}, {{"B10_SESSION_LIMIT_MS", "0"}}),
                     Contains("session_limit is 0 ns"));
+}
+
+TEST_CASE("R33 a node takes its configuration whole", "[session][R33]") {
+  SessionSettings settings;
+  settings.pipelined = true;
+  settings.operation_limit = seconds(7);
+  settings.early_limit = seconds(8);
+  auto const config = resolve(settings);
+  NodeShape shape;
+  shape.name = "n";
+  auto const o = NodeOptions::of(shape, config);
+  CHECK(o.shape.name == "n");
+  CHECK(o.shape.settings == config.agreed());
+  CHECK(o.times.operation == seconds(7));
+  CHECK(o.early_limit == seconds(8));
 }

@@ -1,6 +1,8 @@
 // Early and late: sessions before their peer, after their end, and past their time.
 #include <b10/session/session_node.hpp>
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -180,4 +182,61 @@ TEST_CASE("A remote that cannot be reached fails the request by the operation's 
   x.advance(seconds(2));
   CHECK(tx->status() == SessionStatus::error);
   CHECK_THAT(rx->why(), Contains("\"d\" was not reached within 10000 ms"));
+}
+
+namespace {
+
+struct CountedPlane : InProcess {
+  using InProcess::InProcess;
+  void wake() noexcept {
+    ++wakes;
+    InProcess::wake();
+  }
+  std::atomic<int> wakes{0};
+};
+
+}  // namespace
+
+TEST_CASE("A transfer that ends after its node has gone rings nobody's bell", "[session][C77]") {
+  TwoRanks x;
+  x.p.agent.automatic = false;
+  CountedPlane plane({x.hub, "p2"});
+  auto shape = x.p.shape;
+  shape.name = "p2";
+  FakeAgent agent(x.world, "p2");
+  agent.automatic = false;
+  using Node = SessionNode<FakeAgent, CountedPlane>;
+  auto node = std::make_unique<Node>(agent, plane, NodeOptions{.shape = shape});
+  node->register_peer("d");
+  auto const settle = [&] {
+    for (int i = 0; i < 6; ++i) {
+      if (node) node->progress();
+      x.d.node->progress();
+    }
+  };
+  settle();
+  auto rx = x.d.node->rx({RequestId{1}, ReceiverSliceId{1}, 16, {"p2"}});
+  x.receive(*rx, 16);
+  settle();
+  node->tx({RequestId{1}, 16})->send(x.slice(0, 0, 4, true));
+  REQUIRE(agent.writes() == 1);
+  auto const before = plane.wakes.load();
+  node.reset();
+  agent.land_all();
+  CHECK(plane.wakes == before);
+}
+
+TEST_CASE("R40 progress with a limit sleeps until a message comes or a transfer ends",
+          "[session][R40]") {
+  TwoRanks x;
+  x.p.agent.automatic = false;
+  auto rx = x.rx(1, 16);
+  x.receive(*rx, 16);
+  CHECK(x.p.node->progress(seconds(1000)) == 1);  // REQUEST_DATA was there
+  auto tx = x.tx(1, 16);
+  tx->send(x.slice(0, 0, 4, true));
+  x.p.agent.land_all();
+  CHECK(x.p.node->progress(seconds(1000)) == 0);  // woken: the transfer has ended
+  CHECK(tx->status() == SessionStatus::fully_transferred);
+  CHECK(x.p.node->progress(milliseconds(1)) == 0);
 }

@@ -149,6 +149,32 @@ TEST_CASE("A peer that restarts takes its name over; what was under way with it 
   CHECK(x.p.node->gauges().ignored > before);
 }
 
+TEST_CASE("C18 a peer that restarts leaves nothing behind; strangers hold no routes without end",
+          "[session][C18]") {
+  TwoRanks x;
+  auto const routes = x.p.node->gauges().routes;
+  CHECK(x.p.node->gauges().peers == 1);
+  InProcess plane({x.hub, "s"});
+  auto const route = plane.open("p");
+  for (int life = 1; life <= 5; ++life) {
+    auto const address = "d at " + std::to_string(life);
+    RegisterPeer const hello{false, address, {std::byte{1}}, x.d.shape};
+    REQUIRE(plane.send(route, encode(NodeId{static_cast<std::uint64_t>(life)}, hello)));
+    x.settle();
+    CHECK(x.p.node->gauges().peers == 1);
+    CHECK(x.p.node->gauges().routes == routes);
+  }
+  auto other = x.d.shape;
+  other.compat_key = "another model";
+  for (int i = 0; i < 100; ++i) {
+    RegisterPeer const hello{false, "x" + std::to_string(i), {}, other};
+    REQUIRE(plane.send(route, encode(NodeId{900}, hello)));
+  }
+  x.settle();
+  CHECK(x.p.node->gauges().peers == 1);
+  CHECK(x.p.node->gauges().routes <= routes + 16);
+}
+
 TEST_CASE("A second registration of the same node changes nothing", "[session][plane]") {
   TwoRanks x;
   auto rx = x.rx(1, 16);
@@ -163,7 +189,8 @@ TEST_CASE("A second registration of the same node changes nothing", "[session][p
   CHECK(x.exact(slots) == 4);
 }
 
-TEST_CASE("One prefill rank serves two decode ranks their heads, and two one", "[session][ranks]") {
+TEST_CASE("R43 one prefill rank serves two decode ranks their heads, and two one",
+          "[session][ranks][R43]") {
   auto world = std::make_shared<FakeAgent::World>();
   auto hub = std::make_shared<InProcess::Hub>();
   auto const g = small_group();

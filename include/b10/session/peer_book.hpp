@@ -25,6 +25,8 @@ class PeerBook {
   /// Messages that wait here for room in a route's queue, at most; more are dropped, and the
   /// sessions they belong to end by their own deadlines.
   static constexpr std::size_t waiting_max = 65'536;
+  /// Peers that are known at once; each costs a route. More are refused.
+  static constexpr std::size_t peers_max = 4096;
 
   PeerBook(P& plane, NodeId own, NodeShape const& shape)
       : plane_(plane), own_(own), shape_(shape) {}
@@ -48,19 +50,24 @@ class PeerBook {
     auto why =
         from == own_ ? std::string("this node itself") : incompatibility(shape_, hello.shape);
     if (why.empty() && hello.shape.name.empty()) why = "the peer has no name";
+    if (why.empty() && is_full_for(hello.shape.name))
+      why = std::to_string(peers_max) + " peers are known already (PeerBook::peers_max)";
     if (!why.empty()) {
       send(route, encode(own_, RefusePeer{why}));
       refused("refused \"" + hello.shape.name + "\": " + why);
+      forget_later(route);
       return std::nullopt;
     }
     auto peer = std::make_shared<PeerInfo>(PeerInfo{
         from, route, hello.shape, hello.agent_descriptor, link_groups(shape_, hello.shape)});
     std::optional<NodeId> replaced;
+    std::optional<PlaneRoute> left;
     {
       std::lock_guard const lock(mutex_);
       auto& slot = by_name_[hello.shape.name];
       if (slot && slot->id != from) {
         replaced = slot->id;
+        if (slot->route != route) left = slot->route;
         by_id_.erase(slot->id);
       }
       if (!slot || slot->id != from || slot->shape != hello.shape) {
@@ -68,6 +75,7 @@ class PeerBook {
         by_id_[from] = peer;
       }
     }
+    if (left && !is_in_use(*left)) close(*left);
     if (hello.answer_wanted) introduce(route, agent_descriptor(), false);
     return replaced;
   }
@@ -90,10 +98,22 @@ class PeerBook {
     return it == by_id_.end() ? nullptr : it->second;
   }
 
-  /// In order per route; never blocks.
+  [[nodiscard]] std::size_t peers() const {
+    std::lock_guard const lock(mutex_);
+    return by_name_.size();
+  }
+  /// Open ones: to peers, to who was greeted, to the last few that were refused.
+  [[nodiscard]] std::size_t routes() const {
+    std::lock_guard const lock(mutex_);
+    return routes_.size();
+  }
+
+  /// In order per route; never blocks. To a route that is closed: dropped.
   void send(PlaneRoute route, std::vector<std::byte> message) {
     std::lock_guard const lock(sending_);
-    auto& waiting = waiting_[route];
+    auto const it = waiting_.find(route);
+    if (it == waiting_.end()) return;
+    auto& waiting = it->second;
     if (waiting.empty() && plane_.send(route, message)) return;
     if (waiting.size() < waiting_max) waiting.push_back(std::move(message));
   }
@@ -108,12 +128,44 @@ class PeerBook {
   [[nodiscard]] PlaneRoute route_to(std::string const& address) {
     std::lock_guard const lock(mutex_);
     if (auto const it = routes_.find(address); it != routes_.end()) return it->second;
-    return routes_.emplace(address, plane_.open(address)).first->second;
+    auto const route = routes_.emplace(address, plane_.open(address)).first->second;
+    std::lock_guard const sending(sending_);
+    waiting_.try_emplace(route);
+    return route;
+  }
+  [[nodiscard]] bool is_full_for(std::string const& name) const {
+    std::lock_guard const lock(mutex_);
+    return by_name_.size() >= peers_max && by_name_.count(name) == 0;
+  }
+  [[nodiscard]] bool is_in_use(PlaneRoute route) const {
+    std::lock_guard const lock(mutex_);
+    for (auto const& [name, peer] : by_name_)
+      if (peer->route == route) return true;
+    return false;
+  }
+  void close(PlaneRoute route) {
+    std::lock_guard const lock(mutex_);
+    std::erase_if(routes_, [&](auto const& item) { return item.second == route; });
+    std::lock_guard const sending(sending_);
+    waiting_.erase(route);
+    plane_.close(route);
+  }
+  /// A refusal needs time to leave, but strangers must not make this node hold routes without end.
+  void forget_later(PlaneRoute route) {
+    if (is_in_use(route)) return;
+    std::erase(refused_, route);
+    refused_.push_back(route);
+    if (refused_.size() <= refused_max) return;
+    auto const oldest = refused_.front();
+    refused_.pop_front();
+    if (!is_in_use(oldest)) close(oldest);
   }
   void introduce(PlaneRoute route, std::vector<std::byte> agent_descriptor, bool answer_wanted) {
     send(route, encode(own_, RegisterPeer{answer_wanted, plane_.address(),
                                           std::move(agent_descriptor), shape_}));
   }
+
+  static constexpr std::size_t refused_max = 16;
 
   P& plane_;
   NodeId const own_;
@@ -123,7 +175,8 @@ class PeerBook {
   std::map<std::string, std::shared_ptr<PeerInfo const>> by_name_{};
   std::map<NodeId, std::shared_ptr<PeerInfo const>> by_id_{};
   std::string refusal_{};
-  std::mutex sending_{};  // guards what follows
+  std::deque<PlaneRoute> refused_{};  // of the thread that meets peers
+  std::mutex sending_{};              // guards what follows
   std::map<PlaneRoute, std::deque<std::vector<std::byte>>> waiting_{};
 };
 

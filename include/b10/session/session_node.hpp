@@ -15,6 +15,7 @@
 #include <b10/session/arrivals.hpp>
 #include <b10/session/peer_book.hpp>
 #include <b10/session/rx_session.hpp>
+#include <b10/session/session_config.hpp>
 #include <b10/session/tx_session.hpp>
 
 namespace b10::session {
@@ -28,6 +29,16 @@ struct NodeOptions {
   /// How long a REQUEST_DATA or CANCEL_SESSION may come before its session; how many are kept.
   Duration early_limit = seconds(60);
   std::size_t early_max = 4096;
+
+  /// One configuration for all: the node's times, and what its peers must agree on.
+  [[nodiscard]] static NodeOptions of(NodeShape shape, SessionConfig const& config) {
+    NodeOptions o;
+    o.shape = std::move(shape);
+    o.shape.settings = config.agreed();
+    o.times = config.times();
+    o.early_limit = config.settings().early_limit;
+    return o;
+  }
 };
 
 /// Sessions of one rank: registers peers, makes sessions, carries their messages. Any thread may
@@ -50,11 +61,17 @@ class SessionNode {
                     book_.send(to.route, encode(options_.id, std::move(m)));
                   },
                   [this](Duration limit) { turn(limit); },
-                  [&plane] { plane.wake(); }},
+                  [bell = bell_] { bell->ring(); }},
         book_(plane, options_.id, options_.shape),
         arrivals_(options_.early_limit, options_.early_max, retire_time(options_.times)) {}
   SessionNode(SessionNode const&) = delete;
   SessionNode& operator=(SessionNode const&) = delete;
+  /// Transfers that still run read the AUX records of sessions: shut the agent down first, or close
+  /// all sessions. Callbacks that come later do nothing.
+  ~SessionNode() {
+    std::lock_guard const lock(bell_->mutex);
+    bell_->plane = nullptr;
+  }
 
   /// Begins to make a peer known: it answers with its own shape. Never waits; see knows().
   void register_peer(std::string const& plane_address) {
@@ -117,13 +134,27 @@ class SessionNode {
   struct Gauges {
     std::size_t tx = 0, rx = 0, retired = 0, early = 0;
     std::uint64_t constructed = 0, ignored = 0;
+    std::size_t peers = 0, routes = 0;  ///< routes: of the plane, to peers and a few others
   };
   [[nodiscard]] Gauges gauges() const {
+    auto const peers = book_.peers(), routes = book_.routes();
     std::lock_guard const lock(mutex_);
-    return {tx_.size(), rx_.size(), arrivals_.retired(), arrivals_.size(), constructed_, ignored_};
+    return {tx_.size(), rx_.size(), arrivals_.retired(), arrivals_.size(), constructed_, ignored_,
+            peers,      routes};
   }
 
  private:
+  /// What callbacks of transfers ring; they may come when the node has gone.
+  struct Bell {
+    explicit Bell(P& p) : plane(&p) {}
+    void ring() {
+      std::lock_guard const lock(mutex);
+      if (plane) plane->wake();
+    }
+    std::mutex mutex{};
+    P* plane;
+  };
+
   static NodeOptions checked(NodeOptions o) {
     if (o.shape.name.empty() || o.shape.name.size() > 255)
       throw Error(Reason::invalid_request, "NodeShape::name has " +
@@ -281,6 +312,7 @@ class SessionNode {
   A& agent_;
   P& plane_;
   NodeOptions const options_;
+  std::shared_ptr<Bell> bell_ = std::make_shared<Bell>(plane_);
   SessionServices<A> services_;
   PeerBook<P> book_;
   std::mutex progress_{};       // one thread at a time takes messages in

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <iterator>
 #include <set>
 #include <string>
@@ -39,6 +40,11 @@ struct Ending {
   Reason reason = Reason::none;  ///< one code per different reaction of the caller
   std::string why{};             ///< a sentence
 };
+/// Of what a call has thrown. An agent throws Error; anything else is a wrong call to it.
+[[nodiscard]] inline Ending ending_of(std::exception const& e) {
+  auto const* const error = dynamic_cast<Error const*>(&e);
+  return {error ? error->reason() : Reason::invalid_request, e.what()};
+}
 
 /// Who may touch the bytes of one task for one peer: never a value of the request's phase.
 enum class Ownership : std::uint8_t {

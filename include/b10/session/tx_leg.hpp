@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,8 +71,8 @@ class TxLeg {
       }
       if (slice.is_last) require_covered();
       submit(task, lists, slice.ready);
-    } catch (Error const& e) {
-      fail(task, {e.reason(), e.what()});
+    } catch (std::exception const& e) {
+      fail(task, ending_of(e));
     }
   }
   void start_aux(std::vector<std::byte> const& payload) {
@@ -89,8 +90,8 @@ class TxLeg {
                  {*wanted_.aux},
              },
              {});
-    } catch (Error const& e) {
-      fail(*aux_, {e.reason(), e.what()});
+    } catch (std::exception const& e) {
+      fail(*aux_, ending_of(e));
     }
   }
 

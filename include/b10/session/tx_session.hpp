@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -147,7 +148,8 @@ class TxSession {
       if (legs_.size() == options_.receivers)
         refuse("more receivers than TxOptions::receivers, " + std::to_string(options_.receivers));
       legs_.push_back(std::make_unique<TxLeg<A>>(services_, peer, wanted, options_.prompt_tokens));
-    } catch (Error const& e) {
+    } catch (std::exception const& e) {
+      auto const why = ending_of(e);
       services_.post(*peer, KvResult{options_.request,
                                      services_.shape.place.tp_rank,
                                      {},
@@ -155,8 +157,8 @@ class TxSession {
                                      true,
                                      ResultStatus::failed,
                                      0,
-                                     e.what(),
-                                     e.reason()});
+                                     why.why,
+                                     why.reason});
       return;
     }
     pump();
@@ -295,8 +297,8 @@ class TxSession {
           {Reason::peer_lost, "\"" + name + "\" was not reached within " +
                                   std::to_string(limit.ns / 1'000'000) +
                                   " ms (SessionTimes::operation)"});
-    } catch (Error const& e) {
-      end(failed_, TxLeg<A>::Tell::failed, {e.reason(), e.what()});
+    } catch (std::exception const& e) {
+      end(failed_, TxLeg<A>::Tell::failed, ending_of(e));
     }
     return false;
   }
