@@ -231,8 +231,9 @@ class Decode {
   void failed(Job const& job, ses::SessionStatus status, std::string const& reason,
               std::string const& why) {
     ++tally_.failures[reason];
-    bool const by_us = status == ses::SessionStatus::cancelled &&
-                       (job.cancelled || job.fate == Fate::cancelled_by_prefill);
+    // Prefill's cancel comes twice, in no order: as the end of a WRITE and as the session's.
+    bool const is_cancel = status == ses::SessionStatus::cancelled || reason == "cancelled";
+    bool const by_us = is_cancel && (job.cancelled || job.fate == Fate::cancelled_by_prefill);
     bool const in_time = job.fate == Fate::stalled && reason == "deadline";
     if (by_us) {
       ++tally_.cancelled;
