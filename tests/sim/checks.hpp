@@ -20,7 +20,9 @@ namespace campaign {
 /// The standing rules that are read from memory and gauges (K1-K3, K6), and what a breach is.
 class Checks {
  public:
-  Checks(Tally& tally, Watcher const& watcher) : tally_(tally), watcher_(watcher) {}
+  /// `digested`: what a failed transfer has written may be damaged, as its digest has said.
+  Checks(Tally& tally, Watcher const& watcher, bool digested)
+      : tally_(tally), watcher_(watcher), digested_(digested) {}
 
   std::uint64_t bytes_landed = 0;
 
@@ -96,7 +98,7 @@ class Checks {
         Word const own = pattern(j.serial, p.first + b / static_cast<std::uint32_t>(sizeof(Word)));
         auto const at = b % sizeof(Word) * 8;
         auto const is = static_cast<Word>(p.to[b]);
-        if (is == (own >> at & 0xff) || is == (fresh_word & 0xff)) continue;
+        if (digested_ || is == (own >> at & 0xff) || is == (fresh_word & 0xff)) continue;
         tally_.breach(Breach::failed_span_wrong,
                       describe(j, origin_text(load(p.to + b / sizeof(Word) * sizeof(Word)))));
         return beside(j, pool);
@@ -166,6 +168,7 @@ class Checks {
 
   Tally& tally_;
   Watcher const& watcher_;
+  bool digested_;
 };
 
 }  // namespace campaign

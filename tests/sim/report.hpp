@@ -49,8 +49,9 @@ inline void print_head(Tally const& t, Took const& took) {
               static_cast<double>(t.transfers) / took.seconds, took.cpu_seconds,
               static_cast<double>(t.transfers) / took.cpu_seconds);
   std::printf("%" PRIu64 " bytes landed late, in receives that had been given up\n", t.late_bytes);
-  std::printf("%" PRIu64 " runs with shared staging: payloads by the sender's copies\n",
-              t.shared_runs);
+  std::printf("%" PRIu64 " runs with staging that senders write, %" PRIu64
+              " whose payloads lose bits, with digests\n",
+              t.shared_runs, t.digested_runs);
 }
 
 inline void print_report(Tally const& t, Took const& took, bool brief) {

@@ -33,6 +33,8 @@ RunResult run_v1(Setup const& setup, Ground const& ground);
 /// v1 plain: the same, and nothing sits out.
 RunResult run_v1_none(Setup const& setup, Ground const& ground);
 
+/// The same with Setup::digested: bits of payloads flip too, and digests find them.
+RunResult run_b10_digested(Setup const& setup, Ground const& ground);
 /// The same with Setup::shared: payloads by the sender's copies.
 RunResult run_b10_shared(Setup const& setup, Ground const& ground);
 RunResult run_v1_shared(Setup const& setup, Ground const& ground);

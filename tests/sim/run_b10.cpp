@@ -5,8 +5,9 @@
 namespace campaign {
 
 RunResult run_b10(Setup const& setup, Ground const& ground) {
-  return setup.shared ? run_b10_shared(setup, ground)
-                      : World<B10<WatchedStaging>>(setup, ground).run();
+  if (setup.shared) return run_b10_shared(setup, ground);
+  if (setup.digested) return run_b10_digested(setup, ground);
+  return World<B10<WatchedStaging>>(setup, ground).run();
 }
 
 }  // namespace campaign

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <b10/completion/copy_event.hpp>
+#include <b10/completion/digested.hpp>
 #include <b10/quarantine/ttl.hpp>
 #include <b10/tag/hashed.hpp>
 #include <b10/transport/sim.hpp>
@@ -11,9 +12,9 @@
 /// The policy sets that campaigns compare, with staging and time limits of their scale.
 namespace campaign {
 
-template <class Staging>
-using B10 = b10::BasicTransceiver<Staging, b10::tag::Hashed, b10::completion::CopyEvent,
-                                  b10::quarantine::TtlMs<40>, b10::transport::Sim>;
+template <class Staging, class Completion = b10::completion::CopyEvent>
+using B10 = b10::BasicTransceiver<Staging, b10::tag::Hashed, Completion, b10::quarantine::TtlMs<40>,
+                                  b10::transport::Sim>;
 
 template <class Staging, class Quarantine>
 using V1 = b10::v1::Transceiver<Staging, Quarantine, b10::transport::Sim>;

@@ -48,6 +48,7 @@ struct Setup {
   bool ample = false;   ///< nothing is short, so that healthy pairs must succeed
   bool shared = false;  ///< payloads go into the receiver's staging where both ends share theirs
   bool shares[Memory::nodes_max]{};
+  bool digested = false;    ///< by b10 alone: payloads carry digests, and their bits flip too
   bool cpu_copies = false;  ///< a process that is stopped stops its copies too
   b10::Duration deadline_min{};
   b10::Duration deadline_max{};
@@ -104,6 +105,7 @@ struct Setup {
     if (needs_long_lists(f.step)) s.splinters = 12;
     if (needs_shared_staging(f.step)) s.shared = true;
   }
+  s.digested = random.chance(1, 4) && !s.shared;
   for (auto& shares : s.shares) shares = s.shared && random.chance(7, 8);
   s.jobs = std::min(s.jobs, o.jobs_max);  // which leaves the faults as they are
   return s;

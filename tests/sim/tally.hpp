@@ -77,7 +77,8 @@ static_assert(breach_count == static_cast<std::size_t>(Breach::healthy_pair_fail
 struct Tally {
   std::uint64_t runs = 0;
   std::uint64_t broken_runs = 0;
-  std::uint64_t shared_runs = 0;  ///< in which senders write the receivers' staging
+  std::uint64_t shared_runs = 0;    ///< in which senders write the receivers' staging
+  std::uint64_t digested_runs = 0;  ///< in which b10 has digests
   std::uint64_t transfers = 0;
   std::uint64_t bytes = 0;
   std::uint64_t events = 0;
@@ -112,6 +113,7 @@ struct Tally {
     runs += t.runs;
     broken_runs += t.breached() > 0;
     shared_runs += t.shared_runs;
+    digested_runs += t.digested_runs;
     transfers += t.transfers;
     bytes += t.bytes;
     events += t.events;

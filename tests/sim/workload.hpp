@@ -20,7 +20,9 @@ namespace campaign {
 template <class Transceiver>
 class Workload {
  public:
-  explicit Workload(Scene<Transceiver>& scene) : s_(scene), checks_(scene.tally, scene.watcher) {
+  explicit Workload(Scene<Transceiver>& scene)
+      : s_(scene),
+        checks_(scene.tally, scene.watcher, scene.setup.digested && scene.setup.corrupt_payload) {
     jobs_.reserve(s_.setup.jobs);
   }
 

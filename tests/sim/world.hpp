@@ -28,6 +28,7 @@ class World {
     auto& s = scene_;
     s.tally.runs = 1;
     s.tally.shared_runs = s.setup.shared;
+    s.tally.digested_runs = s.setup.digested;
     s.tally.faults_aimed = s.setup.faults.size();
     s.later(tick, Todo::tick, 0);
     for (std::uint32_t i = 0; i < s.setup.concurrency; ++i)
