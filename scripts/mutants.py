@@ -222,7 +222,7 @@ MUTANTS = {
     "one failed chunk fails the request": (
         SESSION + "tx_session.hpp",
         "if (leg->failure()) return end(failed_, TxLeg<A>::Tell::failed, *leg->failure());",
-        "", "R26 "),
+        "(void)0;", "R26 "),
     "landed is what this node has copied": (
         SESSION + "rx_session.hpp", "return due == 0 || landed_ || (",
         "return due == 0 || landed_ || true || (", "A lost RESULT"),

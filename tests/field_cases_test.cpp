@@ -13,6 +13,7 @@
 
 #include "support/catch.hpp"
 #include "support/counted_host.hpp"
+#include "support/kept_for_good.hpp"
 #include "support/stranger.hpp"
 #include "support/two_nodes.hpp"
 
@@ -572,6 +573,7 @@ TEST_CASE("C77 a transceiver ends while connecting, idle, twice, and with its pe
 }
 
 TEST_CASE("C77 C08 memory that a copy may still use outlives its transceiver", "[field][C77]") {
+  KeptForGood const on_purpose;
   TwoNodes n;
   auto const peer = n.connect();
   auto g = std::make_optional(n.grant(1, 0, 8));
