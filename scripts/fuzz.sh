@@ -27,7 +27,7 @@ for target in "${targets[@]}"; do
   log=build/fuzz/$target.log
   if ! "$programs/b10_fuzz_$target" "build/fuzz/found/$target" "tests/fuzz/corpus/$target" \
     -max_total_time="$share" -artifact_prefix="build/fuzz/broken/$target-" -print_final_stats=1 \
-    -timeout=10 -rss_limit_mb=2048 -max_len=8192 -use_value_profile=1 >"$log" 2>&1; then
+    -timeout=60 -rss_limit_mb=2048 -max_len=8192 -use_value_profile=1 >"$log" 2>&1; then
     tail -n 60 "$log"
     echo "fuzz: $target broke a promise, see build/fuzz/broken"
     exit 1
