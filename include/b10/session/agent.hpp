@@ -146,17 +146,17 @@ class Agent {
     if (s.sources.empty() && s.destinations.empty())
       return Status::ended(Outcome{b10::Status::landed, Reason::none, 0, true, true, {}});
     check_lists(s.sources, s.destinations);
-    auto ready = s.ready;
-    if (!ready) ready = take_recorded(s.request);
+    SourceReady ready{};
+    bool const has_event = find_event(s, ready);
     bool const on_device = std::any_of(s.sources.begin(), s.sources.end(),
                                        [](auto const& x) { return x.device != Device::host; });
     if (s.request == RequestId{}) return failed("a transfer without a request id");
-    if (on_device && !ready)
+    if (on_device && !has_event)
       return failed("sources in device memory without a source-ready event: record one first");
     typename T::Write write{.request = s.request,
                             .sources = s.sources,
                             .destinations = s.destinations,
-                            .ready = ready.value_or(SourceReady{}),
+                            .ready = std::move(ready),
                             .deadline = s.deadline};
     return Status(transceiver_.write(peer_of(std::string(s.remote)), write), s.deadline);
   }
@@ -283,11 +283,17 @@ class Agent {
     refuse("\"" + name + "\" is not connected" +
            (it->second.connecting.done() ? ": " + it->second.connecting.error() : " yet"));
   }
-  [[nodiscard]] std::optional<SourceReady> take_recorded(RequestId request) {
+  /// The submission's own event, or the one recorded for its request, which is used up.
+  [[nodiscard]] bool find_event(Submission<SourceReady> const& s, SourceReady& ready) {
+    if (s.ready) {
+      ready = *s.ready;
+      return true;
+    }
     std::lock_guard const lock(mutex_);
-    auto const node = recorded_.extract(request);
-    if (!node) return std::nullopt;
-    return std::move(node.mapped());
+    auto node = recorded_.extract(s.request);
+    if (!node) return false;
+    ready = std::move(node.mapped());
+    return true;
   }
 
   T& transceiver_;
