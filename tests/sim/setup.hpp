@@ -97,14 +97,18 @@ struct Setup {
   if (o.aim)
     for (int i = 0; i < 6; ++i)
       all.push_back(aim_fault(random, o.aim->first, o.aim->second, s.jobs));
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (i >= o.without.size() || !o.without[i]) s.faults.push_back(all[i]);
   s.cpu_copies = random.chance(1, 2);
   s.shared = random.chance(1, 4);
-  for (Fault const& f : s.faults) {  // aimed at what seldom happens: it shall happen
+  for (Fault const& f : all) {  // aimed at what seldom happens: it shall happen
     if (needs_long_lists(f.step)) s.splinters = 12;
     if (needs_shared_staging(f.step)) s.shared = true;
   }
+  // Late copies into views that were given up rarely meet anybody there, so some runs have many.
+  if (s.shared && random.chance(1, 3))
+    for (int i = 0; i < 4; ++i)
+      all.push_back(aim_fault(random, Step::gather_started, Action::hold_copy, s.jobs));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (i >= o.without.size() || !o.without[i]) s.faults.push_back(all[i]);
   s.digested = random.chance(1, 4) && !s.shared;
   for (auto& shares : s.shares) shares = s.shared && random.chance(7, 8);
   s.jobs = std::min(s.jobs, o.jobs_max);  // which leaves the faults as they are
