@@ -353,9 +353,8 @@ TEMPLATE_TEST_CASE_SIG(
   CHECK_FALSE(o->ok());
   REQUIRE(g.revoke(seconds(5)));
   r.clear();
-  REQUIRE(eventually([&] { return m.generations_penned.get() > 0; }));
-  CHECK(m.staging_quarantined.get() > 0);
-  REQUIRE(eventually([&] { return m.generations_penned.get() == 0; }));
+  // A count, not a gauge: on a busy machine the time in quarantine may pass between two looks.
+  REQUIRE(eventually([&] { return m.sweeps.get() > 0 && m.generations_penned.get() == 0; }));
   REQUIRE(eventually([&] { return m.staging_free.get() == whole; }));  // by fresh memory
   kill(child.pid, SIGCONT);
   REQUIRE(child.pipe.get(a, 30'000));
