@@ -222,6 +222,12 @@ class FakeAgent {
               true);
   }
   void release(std::size_t i) { at(i)->finish({}, true); }
+  /// A write into the request's pages has ended badly here.
+  void fail_receive(b10::RequestId request, b10::Reason reason) {
+    std::lock_guard const lock(world_->mutex);
+    permissions_.at(request)->failure =
+        b10::Outcome{b10::Status::failed, reason, 0, true, true, "the sender gave up"};
+  }
   /// A scatter into the request's pages is (not) running.
   void copying(b10::RequestId request, bool running) {
     std::lock_guard const lock(world_->mutex);

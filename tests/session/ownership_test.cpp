@@ -193,6 +193,22 @@ TEST_CASE("R26 one failed chunk stops prefill, drains its siblings, then frees",
   CHECK(tx->close() == CloseAnswer::closed);
 }
 
+TEST_CASE("R6 a cancel that the transport tells before the plane does is a cancel all the same",
+          "[session][R6]") {
+  TwoRanks x;
+  auto tx = x.tx(1, 16), tx2 = x.tx(2, 16);
+  auto rx = x.rx(1, 16), rx2 = x.rx(2, 16);
+  auto const slots = x.receive(*rx, 16), more = x.receive(*rx2, 16);
+  x.settle();
+  x.d.agent.fail_receive(RequestId{1}, Reason::cancelled);
+  x.d.agent.fail_receive(RequestId{2}, Reason::integrity);
+  x.settle();
+  CHECK(rx->status() == SessionStatus::cancelled);
+  CHECK(rx->reason() == Reason::cancelled);
+  CHECK(rx2->status() == SessionStatus::error);
+  CHECK(rx2->reason() == Reason::integrity);
+}
+
 TEST_CASE("A cancelled receiver's pages come back only when no copy runs", "[session][C01]") {
   TwoRanks x;
   auto rx = x.rx(1, 16);

@@ -192,8 +192,10 @@ class RxSession {
     if (closed_ || !asked_) return;
     read_aux();
     if (ended(current())) return;
+    // A sender's cancel may come by the transport before it comes by the plane.
     if (auto const failure = expectation_ ? expectation_->failure() : std::nullopt)
-      return end(failed_, {failure->reason, failure->why}, true);
+      return end(failure->reason == Reason::cancelled ? cancelled_ : failed_,
+                 {failure->reason, failure->why}, true);
     if (services_.agent.now() - *asked_ >= services_.times.session)
       end(failed_,
           {Reason::deadline, "not done " + std::to_string(services_.times.session.ns / 1'000'000) +
