@@ -97,7 +97,10 @@ void release_served(Endpoint<S, T>& e, Context const& c) {
 template <class S, class T, class Context>
 bool tend(Endpoint<S, T>& e, Context const& c) {
   using State = typename Endpoint<S, T>::State;
-  std::erase_if(e.replies, [](auto const& r) { return r->operation.done(); });
+  // A send that did not end well may still be read from: its buffer stays until its link has gone.
+  std::erase_if(e.replies, [](auto const& r) {
+    return r->operation.done() && r->operation.status() == OperationStatus::ok;
+  });
   collect_copies(e, c);
   constexpr bool retires = std::remove_cvref_t<decltype(c.quarantine)>::holds_identities;
   if constexpr (!retires) release_served(e, c);
@@ -112,7 +115,9 @@ bool tend(Endpoint<S, T>& e, Context const& c) {
 
   if (!e.penned) {
     if (e.closing_since == Instant{}) e.closing_since = c.now;
-    if (e.state == State::draining && !e.replies.empty() && c.now - e.closing_since < drain_limit)
+    bool const replying = std::any_of(e.replies.begin(), e.replies.end(),
+                                      [](auto const& r) { return r->operation.pending(); });
+    if (e.state == State::draining && replying && c.now - e.closing_since < drain_limit)
       return false;
     if (e.state == State::draining) e.link->bye();
     e.link->retire();
