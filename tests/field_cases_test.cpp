@@ -14,6 +14,7 @@
 #include "support/catch.hpp"
 #include "support/counted_host.hpp"
 #include "support/kept_for_good.hpp"
+#include "support/sanitized.hpp"
 #include "support/stranger.hpp"
 #include "support/two_nodes.hpp"
 
@@ -244,7 +245,7 @@ TEST_CASE("C26 memory of a cancelled transfer stays registered until it has drai
           "[field][C26]") {
   TwoNodes n(8, 8);
   auto peer = n.connect();
-  for (std::uint64_t round = 1; round <= 1000; ++round) {
+  for (std::uint64_t round = 1; round <= rounds(1000); ++round) {
     std::vector<std::byte> pool(12 * span_bytes, canary);
     LocalSpan const all{pool.data(), pool.size()};
     n.b->register_memory(all);
@@ -624,7 +625,7 @@ TEST_CASE("C78 a hundred thousand transfers and a thousand reconnects leave noth
   run(1000), reconnect(100);
   auto const at_first = heap();
   auto const copies = n.held_a->started() + n.held_b->started();
-  run(100'000), reconnect(1000);
+  run(rounds(100'000)), reconnect(rounds(1000));
   auto const kept = static_cast<std::int64_t>(n.held_a->started() + n.held_b->started() - copies) *
                     3 * static_cast<std::int64_t>(sizeof(SpanRun) + 32);
   CHECK(heap() - at_first < kept + (1 << 20));
