@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/forger.hpp"
 #include "support/two_nodes.hpp"
 
 using namespace b10;
@@ -33,22 +34,14 @@ Outcome corrupted(Change change) {
   TwoNodes<N> n;
   auto const peer = n.connect();
   auto g = n.grant(1, 0, 10);
-  Tag tag{};
-  std::vector<std::byte> message;
-  n.network->set_filter([&](Passing const& p) {
-    if (kind_of(p) != MessageKind::data || chunk_of(p) != 1) return Fate::deliver;
-    tag = p.tag;
-    message.assign(p.bytes.begin(), p.bytes.end());
-    return Fate::drop;
-  });
+  Forger f(n.network, data_chunk(1));
   auto t = n.write(peer, 1, 0, 10, seconds(60));
   n.settle();
-  REQUIRE_FALSE(message.empty());
-  change(message);
-  n.network->inject("b", tag, message);
+  REQUIRE_FALSE(f.message.empty());
+  change(f.message);
+  f.deliver();
   n.settle();
   auto const o = g.next({});
-  n.network->set_filter({});
   REQUIRE(o);
   REQUIRE(t.outcome());
   CHECK(t.outcome()->ok() == o->ok());
@@ -114,20 +107,12 @@ TEST_CASE("Without digests nothing else could tell", "[digest]") {
   TwoNodes n;  // what completion::Digested is for, and why corrupted() is a test at all
   auto const peer = n.connect();
   auto g = n.grant(1, 0, 4);
-  Tag tag{};
-  std::vector<std::byte> message;
-  n.network->set_filter([&](Passing const& p) {
-    if (kind_of(p) != MessageKind::data) return Fate::deliver;
-    tag = p.tag;
-    message.assign(p.bytes.begin(), p.bytes.end());
-    return Fate::drop;
-  });
+  Forger f(n.network, data_chunk(0));
   auto t = n.write(peer, 1, 0, 4, seconds(60));
   n.settle();
-  message.at(wire::data_header_bytes + 5) ^= std::byte{1};
-  n.network->inject("b", tag, message);
+  f.message.at(wire::data_header_bytes + 5) ^= std::byte{1};
+  f.deliver();
   n.settle();
-  n.network->set_filter({});
   REQUIRE(t.outcome());
   CHECK(t.outcome()->ok());
   CHECK_FALSE(n.exactly(0, 4));

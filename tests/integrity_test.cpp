@@ -1,5 +1,6 @@
 // Nothing but exactly the expected chunk reaches KV memory: wrong lengths and foreign identities
 // fail the transfer before its scatter (S5 and the field cases C50, C68).
+#include "support/forger.hpp"
 #include "support/two_nodes.hpp"
 
 #include "support/catch.hpp"
@@ -9,39 +10,18 @@ using namespace support;
 
 namespace {
 
-/// Sends a message of its own making in place of DATA `chunk`, as a faulty or foreign peer would.
-/// A second node writes under the tag that the receiver waits on: the filter tells the tag.
-struct Forger {
-  TwoNodes<>& n;
-  std::uint32_t chunk;
-  Tag tag{};
-  std::vector<std::byte> message{};
-
-  explicit Forger(TwoNodes<>& nodes, std::uint32_t which) : n(nodes), chunk(which) {
-    n.network->set_filter([this](Passing const& p) {
-      if (kind_of(p) != MessageKind::data || chunk_of(p) != chunk) return Fate::deliver;
-      tag = p.tag;
-      message.assign(p.bytes.begin(), p.bytes.end());
-      return Fate::drop;
-    });
-  }
-  ~Forger() { n.network->set_filter({}); }
-  /// Delivers `bytes` to the receiver under the tag it waits on.
-  void deliver(std::vector<std::byte> bytes) { n.network->inject("b", tag, std::move(bytes)); }
-};
-
 template <class Change>
 void forge(std::uint32_t chunk, char const* says, Change change) {
   TwoNodes n;
   auto const peer = n.connect();
   auto g = n.grant(1, 0, 10);
-  Forger f(n, chunk);
+  Forger f(n.network, data_chunk(chunk));
   auto t = n.write(peer, 1, 0, 10, seconds(60));
   n.settle();
   REQUIRE_FALSE(f.message.empty());
   auto const blocks = n.pool;
   change(f.message);
-  f.deliver(f.message);
+  f.deliver();
   n.settle();
   auto const o = g.next({});
   REQUIRE(o);

@@ -9,6 +9,7 @@
 
 #include "laws/staging.hpp"
 #include "support/catch.hpp"
+#include "support/forger.hpp"
 #include "support/two_nodes.hpp"
 
 using namespace b10;
@@ -273,23 +274,17 @@ TEST_CASE("places in a READY that nobody asked for fail that transfer and write 
           "[shared]") {
   TwoNodes n;  // not sharing
   auto const peer = n.connect();
-  Tag tag{};
-  std::vector<std::byte> forged(wire::reply_bytes_max);
-  n.network->set_filter([&](Passing const& p) {
-    auto const ready = wire::decode_ready(p.bytes);
-    if (!ready) return Fate::deliver;
-    tag = p.tag;
-    wire::Ready more = *ready;
-    std::uint64_t const place = 64;
-    more.places = {&place, 1};
-    forged.resize(wire::encode(more, forged).size());
-    return Fate::drop;
-  });
+  Forger f(n.network, [](Passing const& p) { return wire::decode_ready(p.bytes).has_value(); });
   auto g = n.grant(1, 0, 8);
   auto t = n.write(peer, 1, 0, 8);
   n.settle();
-  REQUIRE(tag != Tag{});
-  n.network->inject("a", tag, forged);
+  auto more = wire::decode_ready(f.message);
+  REQUIRE(more);
+  std::uint64_t const place = 64;
+  more->places = {&place, 1};
+  f.message.resize(wire::reply_bytes_max);
+  f.message.resize(wire::encode(*more, f.message).size());
+  f.deliver("a");
   n.settle();
   REQUIRE(t.outcome());
   CHECK(t.outcome()->reason == Reason::protocol);

@@ -13,6 +13,7 @@
 #include "laws/quarantine.hpp"
 #include "laws/tag_scheme.hpp"
 #include "support/catch.hpp"
+#include "support/forger.hpp"
 #include "support/two_nodes.hpp"
 
 using namespace b10;
@@ -96,23 +97,15 @@ TEST_CASE("A v1 set takes a message left over from another transfer of the same 
           "[v1][C02]") {
   TwoNodes<V1<quarantine::None>> n;
   auto const peer = n.connect();
-  Tag tag{};
-  std::vector<std::byte> message;
+  Forger f(n.network, data_chunk(0));
   {
     auto g = n.grant(1, 0, 4);
-    n.network->set_filter([&](Passing const& p) {
-      if (kind_of(p) != MessageKind::data) return Fate::deliver;
-      tag = p.tag;
-      message.assign(p.bytes.begin(), p.bytes.end());
-      return Fate::drop;
-    });
     auto t = n.write(peer, 1, 0, 4);
     n.settle();
     REQUIRE(g.revoke({}));
     n.settle();
   }
-  n.network->set_filter({});
-  n.network->inject("b", tag, message);  // it comes when nobody waits for it any more
+  f.deliver();  // it comes when nobody waits for it any more
   auto g = n.grant(1 + 4096, 8, 4);
   auto t = n.write(peer, 1 + 4096, 8, 4);
   n.settle();
@@ -175,18 +168,11 @@ TEST_CASE("A v1 set takes a short message for the whole", "[v1][C68]") {
   TwoNodes<V1<quarantine::None>> n;
   auto const peer = n.connect();
   auto g = n.grant(1, 0, 4);
-  Tag tag{};
-  std::vector<std::byte> message;
-  n.network->set_filter([&](Passing const& p) {
-    if (kind_of(p) != MessageKind::data) return Fate::deliver;
-    tag = p.tag;
-    message.assign(p.bytes.begin(), p.bytes.end());
-    return Fate::drop;
-  });
+  Forger f(n.network, data_chunk(0));
   auto t = n.write(peer, 1, 0, 4);
   n.settle();
-  message.resize(200);
-  n.network->inject("b", tag, message);
+  f.message.resize(200);
+  f.deliver();
   n.settle();
   auto const o = g.next({});
   REQUIRE(o);

@@ -12,6 +12,7 @@
 #include "laws/copy_engine.hpp"
 #include "support/catch.hpp"
 #include "support/cuda_memory.hpp"
+#include "support/forger.hpp"
 #include "support/gpu.hpp"
 
 using namespace b10;
@@ -215,22 +216,16 @@ TEST_CASE("with digests a WRITE between GPUs lands, and a payload that changed o
               completion::Digested>>
       n;
   n.require_works(1, 300);
-  Tag tag{};
-  std::vector<std::byte> message;
-  n.network->set_filter([&](transport::loopback::Passing const& p) {
+  support::Forger f(n.network, [](transport::loopback::Passing const& p) {
     auto const h = wire::decode_data_header(p.bytes);
-    if (!h || h->chunk != ChunkIndex{2}) return transport::loopback::Fate::deliver;
-    tag = p.tag;
-    message.assign(p.bytes.begin(), p.bytes.end());
-    return transport::loopback::Fate::drop;
+    return h && h->chunk == ChunkIndex{2};
   });
   auto g = n.grant(2, 300);
   auto t = n.write(2, 300);
-  REQUIRE(n.turn([&] { return !message.empty(); }));
-  message.back() ^= std::byte{1};
-  n.network->inject("b", tag, message);
+  REQUIRE(n.turn([&] { return !f.message.empty(); }));
+  f.message.back() ^= std::byte{1};
+  f.deliver();
   REQUIRE(n.turn([&] { return t.outcome().has_value(); }));
-  n.network->set_filter({});
   CHECK(t.outcome()->reason == Reason::integrity);
   CHECK_THAT(t.outcome()->why, Catch::Contains("DATA 2") && Catch::Contains("digests differ"));
   n.require_works(3, 300);

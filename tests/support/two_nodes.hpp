@@ -51,6 +51,12 @@ inline std::uint32_t chunk_of(Passing const& p) {
   auto const h = b10::wire::decode_data_header(p.bytes);
   return h ? b10::to_integer(h->chunk) : 0;
 }
+/// For Forger: DATA of this chunk.
+inline auto data_chunk(std::uint32_t chunk) {
+  return [chunk](Passing const& p) {
+    return kind_of(p) == b10::MessageKind::data && chunk_of(p) == chunk;
+  };
+}
 
 /// A sender "a" and a receiver "b" over Loopback, turned by one thread.
 template <class N = Node<>>
