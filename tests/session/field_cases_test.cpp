@@ -89,10 +89,7 @@ TEST_CASE("C04 a chunk leaves after its compute event, in each chunk but the las
           "[session][C04]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 16);
-  auto rx = x.rx(1, 16);
-  auto const slots = x.receive(*rx, 16);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 16);
   auto event = HostEvent::create();
   auto const middle = x.slice(0, 0, 2, false, event);
   tx->send(middle);
@@ -129,10 +126,7 @@ TEST_CASE("C09 one group of two fails: the request fails by its id, nothing is r
 TEST_CASE("C32 C33 a sender that gives up after some chunks: nothing counts as received",
           "[session][C32][C33]") {
   TwoRanks x;
-  auto tx = x.tx(1, 64);
-  auto rx = x.rx(1, 64);
-  x.receive(*rx, 64);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 64);
   tx->send(x.slice(0, 0, 4, false));
   x.settle();
   CHECK(rx->status() == SessionStatus::transferring);
@@ -250,10 +244,7 @@ TEST_CASE("C87 an aborted slice ends both sides, and a thousand slices cost the 
           "[session][C87]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 64);
-  auto rx = x.rx(1, 64);
-  x.receive(*rx, 64);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 64);
   for (std::uint32_t c = 0; c < 3; ++c) tx->send(x.slice(c, 2 * c, 2 * c + 2, false));
   x.p.agent.land(0);
   x.p.agent.land(1);

@@ -172,10 +172,7 @@ TEST_CASE("A remote that cannot be reached fails the request by the operation's 
           "[session][tx]") {
   TwoRanks x;
   x.p.agent.unreachable = true;
-  auto tx = x.tx(1, 16);
-  auto rx = x.rx(1, 16);
-  x.receive(*rx, 16);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 16);
   tx->send(x.slice(0, 0, 4, true));
   x.advance(seconds(9));
   CHECK_FALSE(ended(tx->status()));

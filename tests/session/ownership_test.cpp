@@ -49,10 +49,7 @@ TEST_CASE("A request moves in chunks, its AUX record last, and its pages come ba
 TEST_CASE("R1 a task owns its pages before it waits for its event", "[session][R1]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 16);
-  auto rx = x.rx(1, 16);
-  x.receive(*rx, 16);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 16);
   auto event = HostEvent::create();
   tx->send(x.slice(0, 0, 4, true, event));
   CHECK(tx->has_transferring_tasks());
@@ -73,10 +70,7 @@ TEST_CASE("R1 a task owns its pages before it waits for its event", "[session][R
 TEST_CASE("R1 a task that was aborted first waits for nothing and writes nothing",
           "[session][R1]") {
   TwoRanks x;
-  auto tx = x.tx(1, 16);
-  auto rx = x.rx(1, 16);
-  x.receive(*rx, 16);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 16);
   CHECK(tx->cancel() == CancelAnswer::drained);
   CHECK_THROWS_WITH(tx->send(x.slice(0, 0, 4, true, HostEvent::create())), Contains("cancelled"));
   CHECK(x.p.agent.writes() == 0);
@@ -85,10 +79,7 @@ TEST_CASE("R1 a task that was aborted first waits for nothing and writes nothing
 TEST_CASE("R3 pages are owned from the first slice on", "[session][R3]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 64);
-  auto rx = x.rx(1, 64);
-  x.receive(*rx, 64);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 64);
   CHECK(tx->activity() == Activity::idle);
   tx->send(x.slice(0, 0, 4, false));
   CHECK(tx->activity() == Activity::active);
@@ -99,10 +90,7 @@ TEST_CASE("R4 after a refused cancel the session stays until KV and AUX are drai
           "[session][R4]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 16, true);
-  auto rx = x.rx(1, 16);
-  x.receive(*rx, 16, true);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 16, true);
   tx->send(x.slice(0, 0, 4, true));
   tx->send_aux(payload("t"));
   REQUIRE(x.p.agent.writes() == 2);
@@ -173,10 +161,7 @@ TEST_CASE("R6 a cancel at each boundary of six chunks, from either side, ends bo
 TEST_CASE("R26 one failed chunk stops prefill, drains its siblings, then frees", "[session][R26]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 64);
-  auto rx = x.rx(1, 64);
-  x.receive(*rx, 64);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 64);
   for (std::uint32_t c = 0; c < 3; ++c) tx->send(x.slice(c, 2 * c, 2 * c + 2, false));
   x.p.agent.fail(1);
   x.settle();

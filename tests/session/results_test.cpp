@@ -16,10 +16,7 @@ TEST_CASE("R7 R9 a failed chunk fails the receiver at once, by the receiver's sl
           "[session][R7][R9]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 64);
-  auto rx = x.rx(1, 64);  // its slice id is 900
-  x.receive(*rx, 64);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 64);  // its slice id is 900
   tx->send(x.slice(0, 0, 4, false));
   tx->send(x.slice(1, 4, 8, false));
   x.p.agent.land(0);
@@ -36,10 +33,7 @@ TEST_CASE("R7 R9 a failed chunk fails the receiver at once, by the receiver's sl
 TEST_CASE("R10 KvTransferred needs the last slice and all of them done", "[session][R10]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 32, true);
-  auto rx = x.rx(1, 32);
-  x.receive(*rx, 32, true);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 32, true);
   tx->send(x.slice(0, 0, 4, false));
   x.p.agent.land(0);
   x.settle();
@@ -57,10 +51,7 @@ TEST_CASE("Results are told in the order of the slices, whatever order they end 
           "[session][tx]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 32);
-  auto rx = x.rx(1, 32);
-  auto const slots = x.receive(*rx, 32);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 32);
   tx->send(x.slice(0, 0, 4, false));
   tx->send(x.slice(1, 4, 8, true));
   x.p.agent.land(1);
@@ -75,10 +66,7 @@ TEST_CASE("Results are told in the order of the slices, whatever order they end 
 TEST_CASE("A lost RESULT is decided by the receiver, who knows what has landed", "[session][C05]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 16);
-  auto rx = x.rx(1, 16);
-  auto const slots = x.receive(*rx, 16);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 16);
   tx->send(x.slice(0, 0, 4, true));
   x.p.agent.lose_result(0);
   x.settle();
@@ -89,10 +77,7 @@ TEST_CASE("A lost RESULT is decided by the receiver, who knows what has landed",
 TEST_CASE("A receiver never takes a hole for data: missing blocks fail the request",
           "[session][K1]") {
   TwoRanks x;
-  auto tx = x.tx(1, 32);
-  auto rx = x.rx(1, 32);
-  x.receive(*rx, 32);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 32);
   tx->send(x.slice(0, 0, 3, false));
   tx->send(x.slice(1, 5, 8, true));  // 3 and 4 are forgotten
   x.settle();

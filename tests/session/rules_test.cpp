@@ -103,10 +103,7 @@ struct SlowWire {
 std::int64_t landed_after(bool pipelined) {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 64);
-  auto rx = x.rx(1, 64);
-  x.receive(*rx, 64);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 64);
   SlowWire wire{x};
   std::vector<std::int64_t> computed;
   std::vector<HostEvent> events;

@@ -37,10 +37,7 @@ TEST_CASE("A receiver that holds a prefix is sent the rest; one that holds all n
 TEST_CASE("R16 an early failure of the prefix fails the request", "[session][R16]") {
   TwoRanks x;
   x.p.agent.automatic = false;
-  auto tx = x.tx(1, 32);
-  auto rx = x.rx(1, 32);
-  x.receive(*rx, 32);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 32);
   tx->send(x.slice(0, 0, 3, false));  // the reused prefix
   x.p.agent.fail(0);
   x.settle();
@@ -127,10 +124,7 @@ TEST_CASE("Slices out of order or out of range are refused, and nothing is sent"
 TEST_CASE("R24 the last chunk once more is a no-op, a resend of another an error",
           "[session][R24]") {
   TwoRanks x;
-  auto tx = x.tx(1, 16);
-  auto rx = x.rx(1, 16);
-  x.receive(*rx, 16);
-  x.settle();
+  auto [tx, rx, slots] = x.open(1, 16);
   tx->send(x.slice(0, 0, 2, false));
   CHECK_THROWS_AS(tx->send(x.slice(0, 0, 4, true)), Error);  // no full resend while chunks are out
   tx->send(x.slice(1, 2, 4, true));

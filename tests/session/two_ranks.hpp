@@ -144,6 +144,18 @@ struct TwoRanks {
     session.receive(std::move(slice));
     return slots;
   }
+  /// One request on both ranks, asked for and known to its sender; `slots` receive it.
+  struct Request {
+    std::shared_ptr<Rank::Node::Tx> tx;
+    std::shared_ptr<Rank::Node::Rx> rx;
+    std::vector<ses::SlotId> slots;
+  };
+  Request open(std::uint64_t request, std::uint64_t prompt, bool aux_wanted = false) {
+    Request r{tx(request, prompt, aux_wanted), rx(request, prompt), {}};
+    r.slots = receive(*r.rx, prompt, aux_wanted);
+    settle();
+    return r;
+  }
   /// The slice of blocks [first, end) of group 0, whose slots are filled with their ordinals.
   Rank::Slice slice(std::uint32_t id, std::uint32_t first, std::uint32_t end, bool last,
                     b10::HostEvent ready = {}) {
