@@ -33,43 +33,32 @@ struct Slices {
   std::size_t at = 0;
 };
 
-template <bool digested>
-void gather(benchmark::State& state) {
+/// Range: span bytes. `copy(engine, run, staging, event)` moves one slice.
+template <class Copy>
+void slices(benchmark::State& state, Copy copy) {
   Slices slices(static_cast<std::uint64_t>(state.range(0)));
   std::vector<std::byte> staging(slice_bytes);
   copy::Memcpy const engine;
   copy::Memcpy::Event event;
   for (auto _ : state) {
-    if constexpr (digested)
-      engine.gather_digested(slices.next(), staging.data(), event);
-    else
-      engine.gather(slices.next(), staging.data(), event);
+    copy(engine, slices.next(), staging.data(), event);
     benchmark::DoNotOptimize(event);
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(slice_bytes));
 }
-BENCHMARK(gather<false>)->Arg(2 << 10)->Arg(64 << 10);
-BENCHMARK(gather<true>)->Arg(2 << 10)->Arg(64 << 10);
-
-template <bool digested>
-void scatter(benchmark::State& state) {
-  Slices slices(static_cast<std::uint64_t>(state.range(0)));
-  std::vector<std::byte> const staging(slice_bytes);
-  copy::Memcpy const engine;
-  copy::Memcpy::Event event;
-  for (auto _ : state) {
-    if constexpr (digested)
-      engine.scatter_digested(staging.data(), slices.next(), event);
-    else
-      engine.scatter(staging.data(), slices.next(), event);
-    benchmark::DoNotOptimize(event);
-    benchmark::ClobberMemory();
-  }
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(slice_bytes));
-}
-BENCHMARK(scatter<false>)->Arg(2 << 10)->Arg(64 << 10);
-BENCHMARK(scatter<true>)->Arg(2 << 10)->Arg(64 << 10);
+BENCHMARK_CAPTURE(slices, gather, [](auto& e, auto run, auto* staging, auto& event) {
+  e.gather(run, staging, event);
+}) -> Arg(2 << 10) -> Arg(64 << 10);
+BENCHMARK_CAPTURE(slices, gather_digested, [](auto& e, auto run, auto* staging, auto& event) {
+  e.gather_digested(run, staging, event);
+}) -> Arg(2 << 10) -> Arg(64 << 10);
+BENCHMARK_CAPTURE(slices, scatter, [](auto& e, auto run, auto* staging, auto& event) {
+  e.scatter(staging, run, event);
+}) -> Arg(2 << 10) -> Arg(64 << 10);
+BENCHMARK_CAPTURE(slices, scatter_digested, [](auto& e, auto run, auto* staging, auto& event) {
+  e.scatter_digested(staging, run, event);
+}) -> Arg(2 << 10) -> Arg(64 << 10);
 
 void digest_alone(benchmark::State& state) {
   std::vector<std::byte> const bytes(slice_bytes);

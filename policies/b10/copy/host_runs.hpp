@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,20 +26,32 @@ inline void require_host(SpanRun run, char const* engine, char const* what) {
 }
 
 /// From scattered host memory to `to`, contiguous. Memory that is read soon: through the cache.
-inline void gather_host(SpanRun from, std::byte* to) noexcept {
+/// reached(end) after each piece: `to` is filled up to there.
+template <class Reached>
+void gather_host(SpanRun from, std::byte* to, Reached reached) noexcept {
   from.for_each([&](std::byte const* address, std::uint64_t bytes, Device) {
     std::memcpy(to, address, bytes);
     to += bytes;
+    reached(to);
   });
 }
+inline void gather_host(SpanRun from, std::byte* to) noexcept {
+  gather_host(from, to, [](std::byte const*) {});
+}
 
-/// From `from`, contiguous, to scattered host memory, past the cache.
-inline void scatter_host(std::byte const* from, SpanRun to) noexcept {
+/// From `from`, contiguous, to scattered host memory, past the cache. reached(end) after each
+/// piece: `from` has been copied up to there.
+template <class Reached>
+void scatter_host(std::byte const* from, SpanRun to, Reached reached) noexcept {
   to.for_each([&](std::byte* address, std::uint64_t bytes, Device) {
     past_cache(address, from, bytes);
     from += bytes;
+    reached(from);
   });
   past_cache_done();  // once a chunk: a fence a span costs more than it saves
+}
+inline void scatter_host(std::byte const* from, SpanRun to) noexcept {
+  scatter_host(from, to, [](std::byte const*) {});
 }
 
 /// Follows a copy along its contiguous side with the digest, a cache's worth behind: each byte is
@@ -71,25 +82,16 @@ class DigestBehind {
 /// gather_host, and the digest of what it gathered.
 [[nodiscard]] inline std::uint64_t gather_host_digested(SpanRun from, std::byte* to) noexcept {
   DigestBehind digest(to);
-  from.for_each([&](std::byte const* address, std::uint64_t bytes, Device) {
-    std::memcpy(to, address, bytes);
-    to += bytes;
-    digest.reached(to);
-  });
-  return digest.value_at(to);
+  gather_host(from, to, [&](std::byte const* end) { digest.reached(end); });
+  return digest.value_at(to + from.bytes);
 }
 
 /// scatter_host, and the digest of what it scattered.
 [[nodiscard]] inline std::uint64_t scatter_host_digested(std::byte const* from,
                                                          SpanRun to) noexcept {
   DigestBehind digest(from);
-  to.for_each([&](std::byte* address, std::uint64_t bytes, Device) {
-    past_cache(address, from, bytes);
-    from += bytes;
-    digest.reached(from);
-  });
-  past_cache_done();
-  return digest.value_at(from);
+  scatter_host(from, to, [&](std::byte const* end) { digest.reached(end); });
+  return digest.value_at(from + to.bytes);
 }
 
 }  // namespace b10::copy
