@@ -2,6 +2,7 @@
 
 #include <b10/completion.hpp>
 #include <b10/config.hpp>
+#include <b10/contract.hpp>
 #include <b10/core/endpoint.hpp>
 #include <b10/core/links.hpp>
 #include <b10/core/receive.hpp>
@@ -32,10 +33,7 @@ struct LaneTypes {
   using Links = core::Links<S, T, Receive>;
   /// A failure ends its generation, whose names sit out with everything that may still be touched.
   static constexpr bool retires_generations = Q::holds_identities;
-  /// Tags are registered, an id runs once, and a message must carry the identity that is expected.
-  /// False only for v1 sets (b10/v1.hpp), whose names recur and are free again at once: such a set
-  /// trusts the tag alone.
-  static constexpr bool guards_identities = Q::holds_identities || !G::identities_recur;
+  static constexpr bool guards_identities = checks_messages<G, Q>;
 };
 
 }  // namespace b10::core
