@@ -1,6 +1,5 @@
 // What a rank is made of: a transceiver, an agent over it, a plane, and sessions over both. Where
-// KV lies, and who computes it, is decided here; for GPU memory a second one would name
-// b10::Transceiver<>, a stream of kernels and their events.
+// KV lies, and who computes it, is what HostComposition and GpuComposition say.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +28,10 @@ namespace mini {
 struct HostComposition {
   using Transceiver = b10::HostTransceiver;
   using Stream = TimedStream;
-  [[nodiscard]] static std::unique_ptr<demo::KvMemory> memory(std::uint64_t bytes) {
+  [[nodiscard]] static std::unique_ptr<demo::KvMemory> memory(Options const&, std::uint64_t bytes) {
     return std::make_unique<demo::HostKvMemory>(bytes);
   }
+  static void configure(Options const&, Transceiver::Config&) {}
 };
 
 inline constexpr std::uint32_t aux_bytes = 64;
@@ -58,7 +58,7 @@ template <class Composition>
   std::vector<BlockManager> out;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     auto const slots = static_cast<std::uint32_t>(requests * blocks[g]);
-    out.emplace_back(Composition::memory(2 * BlockManager::margin + bytes[g] * slots), bytes[g],
+    out.emplace_back(Composition::memory(o, 2 * BlockManager::margin + bytes[g] * slots), bytes[g],
                      slots, seed + g);
   }
   return out;
@@ -101,6 +101,7 @@ class Rank {
     c.staging.buffer_bytes = std::uint64_t{64} << 20;
     c.transport.listen = "127.0.0.1:0";
     c.transport.key = key;
+    Composition::configure(o, c);
     return c;
   }
   static ses::NodeOptions node_options(Options const& o, std::string const& name,

@@ -2,32 +2,10 @@
 // See --help.
 #include <cstdio>
 #include <exception>
-#include <string>
-#include <vector>
+#include <span>
 
-#include "decode.hpp"
 #include "options.hpp"
-#include "prefill.hpp"
-#include "tally.hpp"
-
-namespace mini {
-namespace {
-
-int run(Options const& options, std::vector<std::string> program) {
-  auto const tally = Decode<HostComposition>(options, std::move(program)).run();
-  print(tally);
-  if (!options.timeline.empty()) tally.timeline.write(options.timeline);
-  auto const wrong = tally.verdict();
-  if (!wrong.empty()) {
-    std::printf("mini_engine: FAILED: %s\n", wrong.c_str());
-    return 1;
-  }
-  std::printf("mini_engine: OK\n");
-  return 0;
-}
-
-}  // namespace
-}  // namespace mini
+#include "run.hpp"
 
 int main(int argc, char** argv) {
   bool prefill = false;
@@ -38,9 +16,8 @@ int main(int argc, char** argv) {
       mini::print_help();
       return 0;
     }
-    if (!prefill) return mini::run(options, {argv, argv + argc});
-    mini::Prefill<mini::HostComposition>(options).run();
-    return 0;
+    auto const run = options.gpu ? mini::run_gpu : mini::run_host;
+    return run(options, {argv, argv + argc});
   } catch (std::exception const& e) {
     if (prefill)
       std::fprintf(stderr, "prefill: %s\n", e.what());

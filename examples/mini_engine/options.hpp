@@ -31,6 +31,7 @@ struct Options {
   std::uint64_t deadline_ms = 5000;
   std::uint64_t pool_mib = 256;
   bool pipelined = true;
+  bool gpu = false;
   std::uint64_t seed = 1;
   std::string timeline{};
   bool help = false;
@@ -91,12 +92,9 @@ inline constexpr Knob knobs[] = {
        o.pipelined = v == "on";
      }},
     {"--memory", "host|gpu", "where KV lies (default host)",
-     [](Options&, View n, View v) {
+     [](Options& o, View n, View v) {
        if (v != "host" && v != "gpu") refuse(n, v, "host and gpu");
-       if (v == "gpu")
-         throw std::runtime_error(
-             "--memory is 'gpu', but mini_engine has no composition for GPU memory yet "
-             "(composition.hpp); prefill_decode has");
+       o.gpu = v == "gpu";
      }},
     {"--pool", "MIB", "KV pool of each process in MiB, 16 to 16384 (default 256)",
      [](Options& o, View n, View v) { o.pool_mib = number(n, v, 16, 16'384); }},

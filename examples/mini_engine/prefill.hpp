@@ -43,7 +43,7 @@ class Prefill {
       for (;;) {
         rank_->node().progress(b10::milliseconds(1));
         while (auto m = channel_.receive({})) take(*m);
-        while (auto step = steps_->pop()) step_ended(*step);
+        while (auto step = ended_->pop()) step_ended(*step);
         for (auto const& t : rank_->timed().take()) transferred(t);
         compute();
         look_after();
@@ -53,7 +53,7 @@ class Prefill {
   }
 
  private:
-  struct Step {
+  struct Ended {
     std::uint64_t id;
     Event event;
   };
@@ -100,19 +100,19 @@ class Prefill {
       if (auto prefix = job.early_prefix()) job.session().send(std::move(*prefix));
     auto chunk = job.next_chunk(options_.chunk);
     if (!chunk) return false;
-    typename Stream::Step step;
+    Step step;
     step.time = b10::microseconds(static_cast<std::int64_t>(chunk->tokens * options_.compute_us));
     for (auto const& [group, page] : chunk->pages)
       step.fills.push_back({&managers_[group].memory(), page});
-    step.event = Stream::Event::create();
     step.stamp = std::make_shared<std::atomic<std::int64_t>>(0);
-    chunk->slice.ready = {step.event, step.stamp};
     step.done = [this, id, tokens = chunk->tokens](auto begin, auto end) {
-      steps_->push({id, {What::compute, id, begin, end, tokens}});
+      ended_->push({id, {What::compute, id, begin, end, tokens}});
       rank_->plane().wake();
     };
     job.step_begins();
-    stream_.launch(std::move(step));
+    auto const stamp = step.stamp;
+    auto launched = stream_.launch(std::move(step));
+    chunk->slice.ready = {std::move(launched.event), stamp, std::move(launched.owner)};
     bool const last = chunk->slice.is_last;
     if (options_.pipelined)
       job.session().send(std::move(chunk->slice));
@@ -153,7 +153,7 @@ class Prefill {
     job.session().send_aux(std::as_bytes(std::span(&token, 1)));
   }
 
-  void step_ended(Step const& step) {
+  void step_ended(Ended const& step) {
     if (auto const it = jobs_.find(step.id); it != jobs_.end()) it->second->step_ends(step.event);
   }
   void transferred(TransferTimes const& t) {
@@ -209,7 +209,7 @@ class Prefill {
   Options options_;
   Channel channel_;
   std::vector<BlockManager> managers_;
-  std::shared_ptr<demo::Mailbox<Step>> steps_ = std::make_shared<demo::Mailbox<Step>>();
+  std::shared_ptr<demo::Mailbox<Ended>> ended_ = std::make_shared<demo::Mailbox<Ended>>();
   std::optional<Rank> rank_{};
   std::map<std::uint64_t, std::unique_ptr<Job>> jobs_{};
   std::vector<std::uint64_t> queue_{};
@@ -218,7 +218,7 @@ class Prefill {
   bool leaked_ = false;
   std::uint64_t done_ = 0;
   std::uint64_t memory_first_ = 0;
-  Stream stream_{};  // last: its thread uses what stands above
+  Stream stream_{options_};  // last: its thread uses what stands above
 };
 
 }  // namespace mini

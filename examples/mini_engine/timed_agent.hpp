@@ -39,6 +39,7 @@ class TimedAgent {
   struct Record {
     TransferTimes times;
     Stamp stamp;
+    std::shared_ptr<void> event_owner;
     std::atomic<bool> noted{false};
   };
 
@@ -46,6 +47,7 @@ class TimedAgent {
   struct SourceReady {
     typename A::SourceReady event{};
     Stamp stamp{};
+    std::shared_ptr<void> event_owner{};  ///< kept until the transfer has ended
   };
   using Expectation = typename A::Expectation;
 
@@ -84,6 +86,7 @@ class TimedAgent {
                                                    s.request, {},        s.deadline};
     if (s.ready) {
       record->stamp = s.ready->stamp;
+      record->event_owner = s.ready->event_owner;
       inner.ready = s.ready->event;
     }
     return Status(agent_.submit(inner), std::move(record), *this);

@@ -7,7 +7,7 @@
 
 #include <b10/types.hpp>
 
-#include "gpu.hpp"
+#include "common/gpu.hpp"
 #include "options.hpp"
 
 namespace demo {

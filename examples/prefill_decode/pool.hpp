@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "common/geometry.hpp"
+#include "common/gpu.hpp"
 #include "common/kv_memory.hpp"
-#include "gpu.hpp"
 
 namespace demo {
 

@@ -1,9 +1,8 @@
-// Stands in for what needs CUDA in a build without b10::cuda. find_gpus() finds none, so that the
-// rest is never asked for.
+// Stands in for gpu.cu in a build without b10::cuda: find_gpus() finds none, so that the rest is
+// never asked for.
 #include <stdexcept>
 
 #include "gpu.hpp"
-#include "node.hpp"
 
 namespace demo {
 namespace {
@@ -16,8 +15,6 @@ Gpus find_gpus() { return {{}, why}; }
 
 std::unique_ptr<KvMemory> make_gpu_memory(int, std::uint64_t) { throw std::runtime_error(why); }
 
-std::unique_ptr<Node> make_gpu_pinned_node(NodeOptions const&) { throw std::runtime_error(why); }
-
-std::unique_ptr<Node> make_gpu_shared_node(NodeOptions const&) { throw std::runtime_error(why); }
+std::unique_ptr<GpuSteps> make_gpu_steps(int) { throw std::runtime_error(why); }
 
 }  // namespace demo
