@@ -104,6 +104,27 @@ MUTANTS = {
         CORE + "plan.hpp", "if (!detail::overlap(destinations, found.destination)) {",
         "{", "A side that overlaps itself"),
     # --- proof of landing
+    "a cancelled transfer is settled only when all of it has ended": (
+        CORE + "lane_services.hpp", "if (how == Winding::under_way && now_ < w.until) return false;",
+        "if (false) return false;", "A revoked grant quarantines"),
+    "what does not come to rest is quarantined": (
+        CORE + "lane_services.hpp", "if (how == Winding::settled)",
+        "if (how != Winding::uncertain)", "What does not come to rest"),
+    "ABORT waits for gathers into the receiver's views": (
+        CORE + "wind_down.hpp", "!(copying && w.placed)",
+        "true", "A view that a cancelled sender"),
+    "a lost link leaves nothing to come to rest": (
+        CORE + "lane.hpp", "this->quarantine_winding(e);\n    closing_endpoints_ = true;",
+        "e.winding.clear();\n    closing_endpoints_ = true;", "A link that goes while"),
+    "only a cancel may come to rest": (
+        CORE + "lane_services.hpp", "(t.aborted && !t.unsent)",
+        "false", "A sender that cannot say"),
+    "sent chunks are taken off their sender": (
+        CORE + "wind_down.hpp", "} while (receive_next(lane, e, w, s));",
+        "} while (false);", "Chunks that had left"),
+    "a scatter under way keeps its grant when its transfer is cancelled": (
+        CORE + "wind_down.hpp", "if (lane.copies().query(s.event) == CopyState::pending) {",
+        "if (false) {", "C26 memory of a cancelled transfer stays registered"),
     "RESULT waits for every copy event": (
         CORE + "receive_pipeline.hpp", "if (copy == CopyState::pending) return false;",
         "", "S2 RESULT does not leave"),

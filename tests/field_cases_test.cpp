@@ -398,6 +398,8 @@ TEST_CASE("C36 C42 staging of cancelled transfers serves again, without traffic 
     n.settle();
     REQUIRE(t.outcome());
   }
+  n.advance(seconds(1));  // nothing of them comes to rest by itself: their DATA was lost
+  n.advance(milliseconds(6));
   CHECK(n.b->metrics().staging_quarantined.get() == 6 * slice_bytes);
   // What is left still serves, and nobody waits past a deadline for what is not.
   n.network->set_filter({});

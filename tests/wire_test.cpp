@@ -333,13 +333,13 @@ TEST_CASE("Texts are cut to fit, visibly", "[wire]") {
   auto a = abort_message();
   a.text = text;
   CHECK(encoded(a).size() == wire::frame_bytes_max);
-  for (std::size_t room = 35; room < 64; ++room) {
+  for (std::size_t room = 36; room < 64; ++room) {
     auto const small = encoded(a, room);
     CHECK(small.size() == room);
     auto const cut = wire::decode_abort(small);
     REQUIRE(cut);
-    CHECK(cut->text == std::string(room > 38 ? room - 38 : 0, 'x') +
-                           std::string(std::min<std::size_t>(room - 35, 3), '.'));
+    CHECK(cut->text == std::string(room > 39 ? room - 39 : 0, 'x') +
+                           std::string(std::min<std::size_t>(room - 36, 3), '.'));
   }
 }
 

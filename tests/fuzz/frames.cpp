@@ -104,7 +104,8 @@ void encoded(Input in) {
   }
   auto const text = as_text(in.rest());
   auto const frame =
-      kind == 0   ? encode(Abort{h, reason, text}, room)
+      kind == 0
+          ? encode(Abort{h, reason, text, Unsent{9, static_cast<std::uint32_t>(count), {}}}, room)
       : kind == 1 ? encode(Ready{h, reason, true, static_cast<std::uint32_t>(count), text}, room)
                   : encode(Result{h, reason, count, text}, room);
   if (frame.empty()) return;
@@ -148,6 +149,7 @@ std::vector<Buffer> seeds() {
   add(encode(c, frame));
   add(encode(Descriptors{h, 2, true, segment}, frame));
   add(encode(Abort{h, Reason::deadline, "the deadline has passed"}, frame));
+  add(encode(Abort{h, Reason::cancelled, "not wanted any more", Unsent{9, 2, {6, 7}}}, frame));
   std::uint64_t const places[] = {4096, 8192, ~std::uint64_t{0}};
   add(encode(Places{h, 5, places, 0, {}}, frame));
   add(encode(Ready{h, Reason::none, false, 2, ""}, frame));

@@ -125,7 +125,7 @@ std::string replay_command(Options const& o, RunOptions const& run) {
   if (run.corrupt_payload) text += " --payload";
   std::string list;
   for (std::size_t i = 0; i < run.without.size(); ++i)
-    if (run.without[i]) list += (list.empty() ? "" : ",") + std::to_string(i);
+    if (run.without[i]) list.append(list.empty() ? "" : ",").append(std::to_string(i));
   return list.empty() ? text : text + " --without " + list;
 }
 

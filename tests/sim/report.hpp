@@ -84,10 +84,11 @@ inline void print_comparison(Tally const (&all)[3]) {
     return it == t.sent.end() ? std::uint64_t{0} : it->second;
   });
   for (std::size_t i = 0; i < breach_count; ++i) {
-    auto text = "K" + std::to_string(breach_texts[i].rule);
-    text.append(" ").append(breach_texts[i].text);
-    row(breach_texts[i].corrupts ? "**" + text + "**" : text,
-        [i](Tally const& t) { return t.breaches[i]; });
+    std::string const bold = breach_texts[i].corrupts ? "**" : "";
+    auto text = bold;
+    text.append("K").append(std::to_string(breach_texts[i].rule)).append(" ");
+    text.append(breach_texts[i].text).append(bold);
+    row(text, [i](Tally const& t) { return t.breaches[i]; });
   }
   row("kinds of silent corruption (bold) found",
       [](Tally const& t) { return std::uint64_t{corrupting_kinds(t)}; });

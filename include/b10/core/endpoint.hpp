@@ -87,6 +87,24 @@ struct Reply {
   std::array<std::byte, wire::reply_bytes_max> buffer{};
 };
 
+/// What a transfer leaves behind that did not land and had posted something.
+template <Staging S>
+struct Leftover {
+  wire::Header header{};
+  bool sending = false;
+  std::unique_ptr<Flight<S>> flight{};
+  std::shared_ptr<GrantRecord> grant{};      ///< receiving: of the scatters under way
+  std::shared_ptr<TransferState> sources{};  ///< sending: told when no gather runs any more
+  std::vector<std::byte> abort{};        ///< sending: frame that is still to be sent: at once, or
+                                         ///< if placed, when nothing is written any more
+  std::optional<wire::Unsent> unsent{};  ///< receiving: known when ABORT has come
+  bool placed = false;                   ///< payloads go straight into the receiver's views
+  std::uint32_t next = 0;                ///< receiving: first chunk no receive is posted for
+  std::uint32_t chunks = 0;              ///< receiving: of the whole transfer
+  std::uint64_t message_bytes = 0;       ///< receiving: of the longest DATA
+  Instant until{};                       ///< to come to rest by itself
+};
+
 /// A local copy that was under way when its transfer failed.
 template <Staging S>
 struct PendingCopy {
@@ -136,6 +154,7 @@ struct Endpoint {
   // Declared before the link, so that even a plain destruction ends the worker first.
   ReachOf<S> reach{};
   Remains<S> remains{};
+  std::vector<Leftover<S>> winding{};  ///< cancelled, and coming to rest (wind_down.hpp)
   std::vector<std::unique_ptr<Reply>> replies{};
   std::optional<typename T::Link> link;
 };

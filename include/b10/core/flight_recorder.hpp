@@ -27,12 +27,14 @@ enum class Stage : std::uint8_t {
   landed,
   result_sent,
   swept,
+  settled,
 };
 
 inline constexpr std::string_view stage_names[] = {
-    "control_sent",    "ready_received",  "gather_started",   "gather_done", "data_posted",
-    "data_sent",       "result_received", "control_received", "ready_sent",  "data_received",
-    "scatter_started", "scatter_done",    "landed",           "result_sent", "swept"};
+    "control_sent", "ready_received", "gather_started",  "gather_done",
+    "data_posted",  "data_sent",      "result_received", "control_received",
+    "ready_sent",   "data_received",  "scatter_started", "scatter_done",
+    "landed",       "result_sent",    "swept",           "settled"};
 [[nodiscard]] constexpr std::string_view to_string(Stage s) noexcept {
   return stage_names[static_cast<std::size_t>(s)];
 }

@@ -268,11 +268,20 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
   void on_abort(Endpoint& e, std::span<std::byte const> frame) {
     auto const a = wire::decode_abort(frame);
     if (!a) return metrics_.malformed_ignored.add();
-    if (Receive* t = running_receive(e, a->header.transfer))
-      t->fence.stop(a->reason == Reason::none ? Reason::protocol : a->reason,
-                    "the sender gave up: " + std::string(a->text));
-    else
-      metrics_.stale_ignored.add();
+    if (Receive* t = running_receive(e, a->header.transfer)) {
+      t->aborted = true;
+      t->unsent = a->unsent;
+      return t->fence.stop(a->reason == Reason::none ? Reason::protocol : a->reason,
+                           "the sender gave up: " + std::string(a->text));
+    }
+    for (auto& w : e.winding) {
+      if (w.sending || w.unsent || w.header.transfer != a->header.transfer) continue;
+      w.unsent = a->unsent;
+      if (!w.unsent) w.until = now_;  // the sender cannot say what has become of it
+      closing_endpoints_ = true;
+      return;
+    }
+    metrics_.stale_ignored.add();
   }
 
   void on_places(Endpoint& e, std::span<std::byte const> frame) {
@@ -315,6 +324,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
   /// Every transfer of the endpoint ends, or tries once more if it has sent no DATA yet.
   void fail_endpoint(Endpoint& e, std::string const& why) {
     links_.down(e);
+    this->quarantine_winding(e);
     closing_endpoints_ = true;
     for (auto& t : sends_) {
       if (t->endpoint != &e) continue;
@@ -348,6 +358,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
     closing_endpoints_ = false;
     auto& all = links_.endpoints();
     for (auto it = all.begin(); it != all.end();) {
+      this->advance_winding(*it->second);
       bool const gone = tend(*it->second, pen_context());
       it = gone ? all.erase(it) : std::next(it);
     }
@@ -380,7 +391,10 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
       reap();
     }
     for (auto& [id, state] : connecting_) state->finish(PeerId{}, "the transceiver shuts down");
-    for (auto& [id, e] : links_.endpoints()) destroy(*e, pen_context());
+    for (auto& [id, e] : links_.endpoints()) {
+      this->quarantine_winding(*e);
+      destroy(*e, pen_context());
+    }
   }
 
   [[no_unique_address]] Q quarantine_{};

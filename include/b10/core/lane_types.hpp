@@ -34,6 +34,9 @@ struct LaneTypes {
   /// A failure ends its generation, whose names sit out with everything that may still be touched.
   static constexpr bool retires_generations = Q::holds_identities;
   static constexpr bool guards_identities = checks_messages<G, Q>;
+  /// A cancelled transfer may come to rest by itself: both sides say how it ended, and nothing of
+  /// it can be taken for anything else.
+  static constexpr bool winds_down = retires_generations && guards_identities && C::proves_landing;
 };
 
 }  // namespace b10::core

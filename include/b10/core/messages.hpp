@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -47,11 +49,27 @@ struct Descriptors {
   std::span<std::byte const> segment{};
 };
 
+/// Which chunks a sender that has stopped never sent, and never will: all from `next` on, and the
+/// first `count` of `skipped`, which are below.
+struct Unsent {
+  std::uint32_t next = 0;
+  std::uint32_t count = 0;  ///< at most skipped_max
+  std::array<std::uint32_t, 32> skipped{};
+
+  [[nodiscard]] bool has(std::uint32_t chunk) const noexcept {
+    auto const* const end = skipped.data() + count;
+    return chunk >= next || std::find(skipped.data(), end, chunk) != end;
+  }
+  friend bool operator==(Unsent const&, Unsent const&) = default;
+};
+
 /// Sender to receiver, control frame: this transfer has ended here, nothing more will be sent.
+/// `unsent` if everything that it did send will arrive, and nobody writes into its places any more.
 struct Abort {
   Header header{};
   Reason reason{};
   std::string_view text{};
+  std::optional<Unsent> unsent{};
 };
 
 /// Receiver to sender, control frame of a placed transfer: where the payloads of the next chunks

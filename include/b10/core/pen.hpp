@@ -104,7 +104,7 @@ bool tend(Endpoint<S, T>& e, Context const& c) {
   collect_copies(e, c);
   constexpr bool retires = std::remove_cvref_t<decltype(c.quarantine)>::holds_identities;
   if constexpr (!retires) release_served(e, c);
-  if (e.users > 0) return false;
+  if (e.users > 0 || !e.winding.empty()) return false;
   if (e.state == State::superseded && c.now - e.superseded_at >= drain_limit)
     e.state = State::draining;
   if (e.state < State::draining) {

@@ -47,6 +47,8 @@ struct Receive {
   Cutter cutter;          ///< of the spans that have been permitted
   bool complete = false;  ///< all of them have, and they are what CONTROL announced
   bool superseded = false;
+  bool aborted = false;                  ///< by the sender, which may have said how:
+  std::optional<wire::Unsent> unsent{};  ///< what it has not sent
 
   std::vector<std::uint64_t> new_places{};  ///< of a placed transfer: to be told to the sender
   std::shared_ptr<GrantRecord> grant{};

@@ -284,7 +284,7 @@ struct ReceivePipeline {
     bool copying = false;
     if (posted) {
       for (Slot& s : *t.flight) copying |= s.state == State::copying;
-      lane.sweep(t);
+      if (!lane.wind_down(t, o)) lane.sweep(t);
     } else if (t.flight) {
       for (Slot& s : *t.flight) lane.give_back(s.view);
       lane.release_tags(t.flight->tags);

@@ -302,7 +302,7 @@ struct SendPipeline {
         t.flight && std::any_of(t.flight->begin(), t.flight->end(),
                                 [](Slot const& s) { return s.state == State::copying; });
     o.sources_quiescent = !gathering || !Lane::Types::retires_generations;
-    if (t.flight) {
+    if (t.flight && !lane.wind_down(t, o)) {
       lane.tell_peer(t, o);
       lane.sweep(t);
     }

@@ -57,6 +57,13 @@ namespace b10::wire {
   ByteWriter w(out);
   detail::put_header(w, m.header, MessageKind::abort);
   w.put(to_integer(m.reason));
+  w.put(std::uint8_t{m.unsent.has_value()});
+  if (m.unsent) {
+    if (m.unsent->count > m.unsent->skipped.size()) return {};
+    w.put(m.unsent->next);
+    w.put(m.unsent->count);
+    for (std::uint32_t i = 0; i < m.unsent->count; ++i) w.put(m.unsent->skipped[i]);
+  }
   detail::put_text(w, m.text);
   return detail::finish(w, out);
 }
@@ -169,8 +176,16 @@ inline void encode(DataHeader const& m, std::span<std::byte, data_header_bytes> 
   Abort m;
   m.header = detail::take_header(in, frame_bytes_max, good);
   m.reason = detail::take_reason(in, good);
+  auto const has_unsent = in.take<std::uint8_t>();
+  good &= m.header.kind == MessageKind::abort && has_unsent <= 1;
+  if (good && has_unsent == 1) {
+    auto& u = m.unsent.emplace();
+    u.next = in.take<std::uint32_t>();
+    u.count = in.take<std::uint32_t>();
+    good &= u.count <= u.skipped.size();
+    for (std::uint32_t i = 0; good && i < u.count; ++i) u.skipped[i] = in.take<std::uint32_t>();
+  }
   m.text = detail::take_text(in, good);
-  good &= m.header.kind == MessageKind::abort;
   if (!good || !in.done()) return std::nullopt;
   return m;
 }
