@@ -221,6 +221,12 @@ MUTANTS = {
         UCX + "control.hpp", "!equal_in_constant_time(std::as_bytes(std::span(&code, 1)),",
         "false && !equal_in_constant_time(std::as_bytes(std::span(&code, 1)),",
         "an inbox takes only the next authentic frame"),
+    "nobody is asked for an endpoint before it is connected": (
+        UCX + "meeting.hpp", "!link.knocked && link.worker->sink_unexpected() != 0;",
+        "!link.knocked;", "a peer that is killed at any step"),
+    "a worker that gave up while connecting is not progressed": (
+        UCX + "worker.hpp", "if (!wired_) return;",
+        "", "a first message that comes after"),
     "a receive matches its whole tag": (
         UCX + "worker.hpp", "to_integer(tag), ~ucp_tag_t{0}, &p",
         "to_integer(tag), ucp_tag_t{0xffff}, &p", "C15 a receive"),

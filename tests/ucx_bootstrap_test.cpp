@@ -91,13 +91,20 @@ struct InsidePeer {
             Offer{milliseconds(10), floor, hello, state->worker->address()}.encode());
     answer = t.answer(raw);
   }
-  void connect() {
+  void knock() {
     REQUIRE(answer->type == FrameType::accept);
-    state->worker->connect(Accept::decode(answer->body)->worker);
+    state->connect(Accept::decode(answer->body)->worker);
     raw.put(FrameType::confirm);
-    REQUIRE(state->sender.send(*state->worker, {}));
     REQUIRE(target->until([&] {
       raw.progress();
+      state->worker->progress();
+      return state->worker->sink_unexpected() != 0;
+    }));
+  }
+  void connect() {
+    knock();
+    REQUIRE(state->sender.send(*state->worker, {}));
+    REQUIRE(target->until([&] {
       state->worker->progress();
       return !target->node.links.empty();
     }));
@@ -411,6 +418,23 @@ TEST_CASE("C48 what arrived before the end is delivered before the end is told",
   CHECK(target.node.controls.size() == 60);
   CHECK(std::equal(payload.begin(), payload.end(), result.begin()));
   target.node.links.clear();
+}
+
+TEST_CASE("a first message that comes after the end of its contact harms nobody", "[ucx]") {
+  Target target;
+  InsidePeer peer(target);
+  peer.knock();
+  // UCX takes 8 KiB in at a time, so that the target sees the end of the socket first.
+  auto const words = laws::pattern(7000, 1);
+  std::array<Operation, 10> sent;
+  for (auto& s : sent) peer.state->worker->send(Tag{5}, words.data(), words.size(), s);
+  REQUIRE(peer.state->sender.send(*peer.state->worker, {}));
+  for (int i = 0; i < 5000; ++i) peer.state->worker->progress();
+  peer.raw.socket->close();
+  target.transport.wait(target.transport.now());  // the next progress() looks at the sockets
+  REQUIRE(target.until([&] { return contains(target.transport.explain(), "0 handshakes"); }));
+  CHECK(target.node.links.empty());
+  CHECK(target.welcomes());
 }
 
 TEST_CASE("C15 a receive takes its whole tag of its own peer, and nothing else", "[ucx][C15]") {

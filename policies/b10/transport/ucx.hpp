@@ -174,6 +174,8 @@ class Ucx {
   template <class Handler>
   void on_accept(Contact& c, ucx::Frame const& frame, Handler& handler);
   template <class Handler>
+  unsigned wire_up(Contact& c, Instant now, Handler& handler);
+  template <class Handler>
   void bring_up(Contact& c, Instant now, Handler& handler);
   template <class Handler>
   std::string judge(Contact& c, Handler& handler);

@@ -25,7 +25,7 @@ struct Contact {
     offer,     ///< server: who the client is, and its worker
     accept,    ///< client: the generation, and the server's worker
     confirm,   ///< server: that the client has made its endpoint
-    wire_up,   ///< both: the first control message
+    wire_up,   ///< both: a knock and the first control message
     over,      ///< became a link, or failed
   };
 

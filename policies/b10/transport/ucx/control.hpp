@@ -48,6 +48,8 @@ class ControlSender {
     auto p = post_params(slot);
     p.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     p.flags = UCP_AM_SEND_FLAG_EAGER;
+    // Makes UCX exchange the numbers of both endpoints now, while nothing else is under way.
+    if (next_ == 0) p.flags |= UCP_AM_SEND_FLAG_REPLY;
     p.cb.send = [](void* request, ucs_status_t, void* at) {
       static_cast<Slot*>(at)->busy = false;
       ucp_request_free(request);

@@ -34,6 +34,8 @@ struct LinkState {
   std::vector<std::string> lanes{};
   ControlSender sender;
   ControlInbox inbox;
+  Operation knock{};
+  bool knocked = false;            ///< the peer has
   std::unique_ptr<Worker> worker;  ///< null: destroyed, nothing of this link can touch memory
   std::unique_ptr<BootstrapSocket> socket{};
   bool up = false;    ///< handed out
@@ -43,6 +45,11 @@ struct LinkState {
   Instant next_beat{};  ///< when this side speaks next
   Duration patience{};  ///< silent after that long
 
+  /// Makes the endpoint and sends a message of no bytes over it. See Ucx::wire_up().
+  void connect(std::span<std::byte const> peer) {
+    worker->connect(peer);
+    worker->send(Tag{}, nullptr, 0, knock);
+  }
   /// Something is there that progress() must look at.
   [[nodiscard]] bool needs_attention() const noexcept {
     return !down && (!inbox.empty() || worker->failure() != UCS_OK || inbox.fault());
@@ -53,6 +60,7 @@ struct LinkState {
     if (socket) socket->close();
   }
   void destroy() noexcept {
+    if (worker && !up) worker->sink_unexpected();  // a knock that UCX would complain about
     retire();
     worker.reset();
   }

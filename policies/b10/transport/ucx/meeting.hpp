@@ -42,11 +42,40 @@ unsigned Ucx::advance(Contact& c, Instant now, Handler& handler) {
   } else if (now >= c.deadline) {
     if (c.role == ucx::Role::server) ++counters_.expired;
     fail(c, std::string("not connected by the deadline: ") + c.waiting_for(), handler);
-  } else if (c.step == Step::wire_up && c.link->inbox.wired()) {
-    bring_up(c, now, handler);
-    return events + 1;
+  } else if (c.step == Step::wire_up) {
+    return events + wire_up(c, now, handler);
   }
   return events;
+}
+
+/// Client's knock, server's knock, client's first control message, server's. UCX 1.13 aborts the
+/// process when a peer dies to which it owes a reply about endpoints while its own connection to
+/// that peer is not accepted yet; so nobody asks for that reply before both connections stand. A
+/// knock makes UCX connect and asks for nothing. It shows that the knocker is connected, since UCX
+/// sends nothing before.
+template <class Handler>
+unsigned Ucx::wire_up(Contact& c, Instant now, Handler& handler) {
+  auto& link = *c.link;
+  bool const server = c.role == ucx::Role::server;
+  bool const knocks = !link.knocked && link.worker->sink_unexpected() != 0;
+  link.knocked |= knocks;
+  if (knocks && server) {
+    // Only now: UCX then uses the client's connection for both directions, instead of a second one
+    // that crosses it.
+    try {
+      link.connect(c.peer_worker);
+    } catch (std::exception const& e) {
+      refuse(c, e.what(), handler);
+      return 1;
+    }
+  }
+  bool const heard = link.knocked && link.inbox.wired();
+  if ((server ? heard : knocks) && !link.sender.send(*link.worker, {})) {
+    refuse(c, "the first message could not be sent", handler);
+    return 1;
+  }
+  if (heard) bring_up(c, now, handler);
+  return knocks || heard ? 1 : 0;
 }
 
 template <class Handler>
@@ -179,28 +208,15 @@ void Ucx::on_accept(Contact& c, ucx::Frame const& frame, Handler& handler) {
   auto& promised = promised_[to_integer(c.info.domain)];
   promised = std::max(promised, accept->generation);
   c.info.generation = accept->generation;
-  c.link->worker->connect(accept->worker);
-  if (!c.socket->frames.put(FrameType::confirm) || !c.link->sender.send(*c.link->worker, {})) {
-    return fail(c, "the first message could not be sent", handler);
-  }
+  c.link->connect(accept->worker);
+  c.socket->frames.put(FrameType::confirm);
   c.step = Step::wire_up;
 }
 
 template <class Handler>
 void Ucx::bring_up(Contact& c, Instant now, Handler& handler) {
   auto& link = *c.link;
-  if (c.role == ucx::Role::server) {
-    // Only now, behind the client's first message: UCX then uses the client's connection for both
-    // directions, instead of a second one that crosses it.
-    try {
-      link.worker->connect(c.peer_worker);
-    } catch (Error const& e) {
-      return refuse(c, e.what(), handler);
-    }
-    if (!link.sender.send(*link.worker, {})) {
-      return refuse(c, "the first message could not be sent", handler);
-    }
-  }
+  link.worker->wired();
   link.lanes = ucx::lanes_of(link.worker->endpoint());
   if (auto const why = ucx::refuse_lanes(link.lanes, context_->wire(), context_->device());
       !why.empty()) {

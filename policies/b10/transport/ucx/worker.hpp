@@ -145,6 +145,10 @@ class Worker {
     return ucp_worker_get_efd(worker_, &fd) == UCS_OK ? fd : -1;
   }
 
+  /// The peer asks nothing about the endpoint any more. Until then an end of it must be the end of
+  /// progress: UCX would answer over a new endpoint, and 1.13 aborts when that one ends unanswered.
+  void wired() noexcept { wired_ = true; }
+
   /// Force-closes the endpoint; its requests end in later progress, or never. Not a flush: that
   /// hangs with a hung peer, and could not be cut short.
   void close() noexcept {
@@ -165,6 +169,7 @@ class Worker {
 
  private:
   void settle() noexcept {
+    if (!wired_) return;
     for (int i = 0; i < 16; ++i) ucp_worker_progress(worker_);
   }
   void posted(ucs_status_ptr_t request, Operation& op, bool receive) noexcept {
@@ -182,6 +187,7 @@ class Worker {
   ucp_ep_h endpoint_ = nullptr;
   ucs_status_t failure_ = UCS_OK;
   bool closed_ = false;
+  bool wired_ = false;
   std::size_t fragment_bytes_ = 0;
   PendingRequests pending_{};
 };
