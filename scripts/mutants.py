@@ -199,6 +199,9 @@ MUTANTS = {
     "a freed place is never used again": (
         "policies/b10/staging/shared_memory.hpp", "    --blocks_;\n    (void)fallocate(",
         "    --blocks_;\n    next_ = place(block);\n    (void)fallocate(", "a freed block's place"),
+    "a healthy transfer outlives its neighbours' generations": (
+        CORE + "lane.hpp", "(how == LinkDown::bye || t->faults == 0)",
+        "t->attempt == Attempt{}", "C17 cancelled neighbours"),
     # --- time and room
     "every wait has the deadline": (
         CORE + "fence.hpp", "if (stopped_ == Reason::none) return;",

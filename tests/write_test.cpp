@@ -286,6 +286,37 @@ TEST_CASE("C17 CONTROL on a stale generation is sent once more on a fresh one", 
   CHECK(n.a->metrics().attempts_retried.get() == 1);
 }
 
+TEST_CASE("C17 cancelled neighbours end one generation after another, and a healthy transfer lands",
+          "[write][C17]") {
+  TwoNodes n;
+  auto const peer = n.connect();
+  auto g = n.grant(1, 0, 4);
+  n.network->set_filter([](Passing const& p) {
+    auto const control = wire::decode_control(p.bytes);
+    bool const healthy = control && control->request == RequestId{1};
+    return healthy || kind_of(p) == MessageKind::data ? Fate::drop : Fate::deliver;
+  });
+  std::optional<Transfer> healthy;
+  for (std::uint64_t i = 2; i < 7; ++i) {
+    auto neighbours = n.grant(i, 4 * i, 4);
+    auto t = n.write(peer, i, 4 * i, 4, seconds(60));
+    if (!healthy) healthy = n.write(peer, 1, 0, 4, seconds(60));
+    n.settle();
+    t.cancel();
+    n.advance(milliseconds(10));
+    REQUIRE(t.outcome());
+    CHECK(t.outcome()->status == Status::cancelled);
+    REQUIRE_FALSE(healthy->outcome());
+    CHECK(n.a->metrics().attempts_retried.get() == i - 1);
+  }
+  n.network->set_filter({});
+  n.network->cut("b");  // one fault it survives as well
+  n.settle();
+  REQUIRE(healthy->outcome());
+  CHECK(healthy->outcome()->ok());
+  CHECK(n.exactly(0, 4));
+}
+
 TEST_CASE("A link that dies twice before READY fails the transfer as peer lost", "[write][C17]") {
   TwoNodes n;
   auto const peer = n.connect();

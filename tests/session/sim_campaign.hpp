@@ -41,7 +41,8 @@ class SessionCampaign {
     std::vector<std::string> breaches{};
   };
 
-  /// `sick`: faults strike ranks 0 and 2 only, so that 1 and 3 must do without a failure (K8).
+  /// `sick_pair`: faults strike ranks 0 and 2 only. Whatever nobody cancels between 1 and 3 must
+  /// land then, however many of its neighbours are cancelled (K8).
   SessionCampaign(std::uint64_t seed, bool sick_pair)
       : random_(seed),
         sick_pair_(sick_pair),
@@ -217,7 +218,7 @@ class SessionCampaign {
     auto const status = job.tx->status();
     note_end(job.tx_end, status, "sender");
     if (!ended(status)) {
-      if (may_be_cancelled(job) && random_.chance(1, 400)) {
+      if (random_.chance(1, 400)) {
         job.disturbed = true;
         (void)job.tx->cancel();
       } else if (job.computed < job.tokens && random_.chance(1, 4)) {
@@ -239,9 +240,6 @@ class SessionCampaign {
     give(job.from, job.sources);  // a gather that still ran would send the poison
     job.tx.reset();
   }
-  /// A cancel ends a generation, and what waits for READY then is tried once more only: where every
-  /// request must land, none of the pair is cancelled.
-  [[nodiscard]] bool may_be_cancelled(Job const& job) const { return !sick_pair_ || job.from == 0; }
   void chunk(Job& job) {
     auto const end = std::min<std::uint64_t>(job.tokens, job.computed + 1 + random_.below(16));
     auto const cover = job.slicer->chunk({ses::TokenPos{job.computed}, ses::TokenPos{end}});
@@ -262,7 +260,7 @@ class SessionCampaign {
   }
   void decode(Job& job) {
     auto status = job.rx->status();
-    if (!ended(status) && may_be_cancelled(job) && random_.chance(1, 400)) {
+    if (!ended(status) && random_.chance(1, 400)) {
       job.disturbed = true;
       (void)job.rx->cancel();
       status = job.rx->status();

@@ -153,7 +153,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
   std::string refuse(Hello const& remote, std::string_view) { return links_.refuse(remote); }
   void on_link(typename T::Link&& link, LinkInfo const& info, ConnectId connect) {
     Endpoint* e = links_.open(std::move(link), info, now_, [&](Endpoint& old) {
-      fail_endpoint(old, "the peer came back as another incarnation");
+      fail_endpoint(old, LinkDown::lost, "the peer came back as another incarnation");
     });
     if (!e) metrics_.links_refused.add();
     if (e) e->reach.open(staging_, e->info.remote.staging);
@@ -173,10 +173,11 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
   void on_link_down(LinkId id, LinkDown how, std::string_view why) {
     if (Endpoint* e = links_.endpoint(id)) {
       metrics_.links_down.add();
-      fail_endpoint(*e, std::string(how == LinkDown::bye      ? "the peer said goodbye"
-                                    : how == LinkDown::silent ? "the peer fell silent"
-                                                              : "the peer was lost") +
-                            (why.empty() ? "" : ": ") + std::string(why));
+      fail_endpoint(*e, how,
+                    std::string(how == LinkDown::bye      ? "the peer said goodbye"
+                                : how == LinkDown::silent ? "the peer fell silent"
+                                                          : "the peer was lost") +
+                        (why.empty() ? "" : ": ") + std::string(why));
     }
   }
   void on_control(LinkId id, std::span<std::byte const> frame) {
@@ -321,15 +322,15 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
     }
   }
 
-  /// Every transfer of the endpoint ends, or tries once more if it has sent no DATA yet.
-  void fail_endpoint(Endpoint& e, std::string const& why) {
+  /// Every transfer of the endpoint ends, or tries again if READY has not said yes to it yet.
+  void fail_endpoint(Endpoint& e, LinkDown how, std::string const& why) {
     links_.down(e);
     this->quarantine_winding(e);
     closing_endpoints_ = true;
     for (auto& t : sends_) {
       if (t->endpoint != &e) continue;
-      if (t->posted == 0 && t->attempt == Attempt{} && t->flight && !t->flight->ready.done()) {
-        t->link_lost = true;
+      if (t->flight && !t->accepted && (how == LinkDown::bye || t->faults == 0)) {
+        t->lose_link(how);
         t->fence.wake();
       } else {
         t->fence.stop(Reason::peer_lost, why);

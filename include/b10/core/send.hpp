@@ -40,7 +40,9 @@ struct Send {
   TransferId id{};          ///< 0 until the first attempt; kept over attempts
   Incarnation named_for{};  ///< of the peer, that `id` was drawn for
   Attempt attempt{};
-  bool link_lost = false;  ///< before any DATA: reason for one more attempt, not for failure
+  bool link_lost = false;    ///< before READY: reason for another attempt, not for failure
+  std::uint32_t faults = 0;  ///< links lost before READY other than by the peer's goodbye
+  bool accepted = false;     ///< READY said yes
   bool admitted = false;
   bool refused = false;  ///< READY said no: nothing is uncertain
   std::uint64_t connects_failed_before = 0;
@@ -62,6 +64,9 @@ struct Send {
   Task task{};
   std::size_t place = 0;  ///< for Running
 
+  void lose_link(LinkDown how) noexcept {
+    if (!std::exchange(link_lost, true) && how != LinkDown::bye) ++faults;
+  }
   [[nodiscard]] wire::Header header() const noexcept {
     return {MessageKind::control, endpoint->info.generation, id, attempt};
   }

@@ -32,7 +32,7 @@ struct SendPipeline {
       t.fence.set_deadline(t.deadline);
       lane.stamp(t, t.stages.queued);
 
-      for (bool accepted = false; !accepted;) {
+      while (!t.accepted) {
         while (!lane.lease(t)) co_await t.fence.next("a connection to the peer");
         lane.stamp(t, t.stages.connecting);
         begin_attempt(lane, t);
@@ -42,7 +42,7 @@ struct SendPipeline {
           else
             co_await t.fence.next("READY");
         }
-        accepted = read_ready(lane, t);
+        read_ready(lane, t);
       }
       lane.stamp(t, t.stages.ready);
 
@@ -113,7 +113,7 @@ struct SendPipeline {
     control.placed = t.placed;
     control.digest = to_integer(Lane::digest_kind);
     control.segment = std::span<std::byte const>(segment).first(n);
-    if (!link.control(wire::encode(control, frame))) t.link_lost = true;
+    if (!link.control(wire::encode(control, frame))) t.lose_link(LinkDown::lost);
     lane.record(Stage::control_sent, t.id);
   }
 
@@ -138,40 +138,42 @@ struct SendPipeline {
     more.sequence = ++t.descriptor_segments;
     more.last_segment = t.packer->done();
     more.segment = std::span<std::byte const>(segment).first(n);
-    if (!t.endpoint->link->control(wire::encode(more, frame))) t.link_lost = true;
+    if (!t.endpoint->link->control(wire::encode(more, frame))) t.lose_link(LinkDown::lost);
     return true;
   }
 
-  /// True: go ahead. False: this generation is over and nothing was sent, so try once more on a
-  /// fresh one.
-  static bool read_ready(Lane& lane, Send& t) {
-    bool stale = t.link_lost;
-    if (!stale) {
-      auto const& op = t.flight->ready;
+  /// Accepted, refused, or this generation is over and the transfer tries again on a fresh one. It
+  /// may do so as often as generations end in order, since each failed or cancelled neighbour ends
+  /// one; a fault, such as a peer that dies, it survives once.
+  static void read_ready(Lane& lane, Send& t) {
+    auto const& op = t.flight->ready;
+    if (op.done() && (!t.link_lost || op.status() == OperationStatus::ok)) {
       auto const ready = decode_reply(op, t.flight->ready_buffer, wire::decode_ready);
       bool const ours = !Lane::Types::guards_identities ||
                         (ready && ready->header == expected(t, MessageKind::ready));
       if (!ready || !ours)
         throw Error(Reason::integrity, "READY does not belong to this transfer: " + describe(op));
-      stale = ready->stale_generation;
-      if (!stale && ready->reason != Reason::none) {
-        t.refused = true;
-        throw Error(ready->reason == Reason::quarantine_full ? ready->reason : Reason::refused,
-                    "the receiver refused: " + std::string(ready->text));
-      }
-      t.window = std::min<std::size_t>(t.window, std::max<std::uint32_t>(1, ready->window));
-      take_places(t, *ready);
+      if (!ready->stale_generation) return take_ready(lane, t, *ready);
     }
-    if (!stale) {
-      lane.record(Stage::ready_received, t.id);
-      return true;
-    }
-    if (t.attempt != Attempt{})
+    if (t.faults > 1 || t.attempt == attempt_max)
       throw Error(Reason::peer_lost, "the connection was lost twice before READY");
     lane.end_attempt(t);
-    t.attempt = Attempt{1};
+    t.attempt = Attempt{static_cast<std::uint16_t>(to_integer(t.attempt) + 1)};
     t.link_lost = false;
-    return false;
+  }
+  static constexpr Attempt attempt_max{0xffff};
+
+  static void take_ready(Lane& lane, Send& t, wire::Ready const& ready) {
+    if (ready.reason != Reason::none) {
+      t.refused = true;
+      throw Error(ready.reason == Reason::quarantine_full ? ready.reason : Reason::refused,
+                  "the receiver refused: " + std::string(ready.text));
+    }
+    if (t.link_lost) throw Error(Reason::peer_lost, "the connection was lost after READY");
+    t.window = std::min<std::size_t>(t.window, std::max<std::uint32_t>(1, ready.window));
+    take_places(t, ready);
+    lane.record(Stage::ready_received, t.id);
+    t.accepted = true;
   }
 
   static void take_places(Send& t, wire::Ready const& ready) {
