@@ -50,8 +50,7 @@ struct contract_of {
   static constexpr bool late_write_contained =
       Quarantine::holds_views && Quarantine::afterwards == Sentence::drop;
   /// No tag, transfer id or generation is ever used twice.
-  static constexpr bool identity_never_recurs =
-      !Tags::identities_recur && Quarantine::holds_identities;
+  static constexpr bool identity_never_recurs = !Tags::identities_recur;
   /// Nothing is scattered but a message of the expected identity and length.
   static constexpr bool message_checked = checks_messages<Tags, Quarantine>;
   /// Sources and destinations are called quiet only when no local copy can touch them.
@@ -60,7 +59,7 @@ struct contract_of {
   static constexpr bool request_scoped_failure =
       late_write_contained && identity_never_recurs && message_checked && pages_protected;
   /// A payload that was changed on its way is found.
-  static constexpr bool integrity_checked = wants_digests<Completion>;
+  static constexpr bool integrity_checked = wants_digests<Completion> && message_checked;
 
   [[nodiscard]] static constexpr std::array<Guarantee, 7> all() noexcept {
     return {{
@@ -72,9 +71,8 @@ struct contract_of {
          : Quarantine::holds_views ? "staging sits out for a time only and is then used again"
                                    : "staging is used again at once"},
         {"identity_never_recurs", identity_never_recurs,
-         identity_never_recurs    ? "tags are registered and never derived again"
-         : Tags::identities_recur ? "the tag scheme derives the same tag again"
-                                  : "tags and ids are free again after a failure"},
+         identity_never_recurs ? "tags are registered and never derived again"
+                               : "the tag scheme derives the same tag again"},
         {"message_checked", message_checked,
          message_checked ? "identity and length are compared before a scatter"
                          : "names recur, so a message is trusted by its tag alone"},
@@ -113,11 +111,18 @@ concept ContainsLateWrites = contract_of<T>::late_write_contained ||
 template <class T>
 concept NeverRepeatsIdentities =
     contract_of<T>::identity_never_recurs ||
-    unmet<"a tag could match twice: use tag::Hashed with quarantine::Ttl">;
+    unmet<"a tag could match twice: use tag::Hashed">;
 template <class T>
 concept ProtectsPages =
     contract_of<T>::pages_protected ||
     unmet<"pages could come back while a copy touches them: use quarantine::Ttl">;
+/// A digest travels in the header that says which message it is.
+template <class Completion, class Tags, class Quarantine>
+concept ChecksDigestedMessages =
+    !wants_digests<Completion> || checks_messages<Tags, Quarantine> ||
+    unmet<
+        "digests are read only where messages are checked: use tag::Hashed, or a quarantine that "
+        "holds identities (quarantine::Ttl)">;
 template <class T>
 concept ChecksIntegrity = contract_of<T>::integrity_checked ||
                           unmet<"a changed payload would not be found: use completion::Digested">;

@@ -105,7 +105,9 @@ template <class Set>
 concept Composable =
     Composition<Set> &&
     req::DigestsCopies<
-        detail::EngineToDigest<typename Set::Completion, typename Set::Staging::CopyEngine>>;
+        detail::EngineToDigest<typename Set::Completion, typename Set::Staging::CopyEngine>> &&
+    req::ChecksDigestedMessages<typename Set::Completion, typename Set::Tags,
+                                typename Set::Quarantine>;
 
 // --- Named sets ----------------------------------------------------------------------------------
 

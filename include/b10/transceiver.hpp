@@ -8,6 +8,7 @@
 
 #include <b10/completion/copy_event.hpp>
 #include <b10/completion/digested.hpp>
+#include <b10/contract.hpp>
 #include <b10/copy/fake.hpp>
 #include <b10/copy/memcpy.hpp>
 #include <b10/core/transceiver.hpp>
@@ -73,7 +74,8 @@ template <class StagingPolicy = staging::PinnedHost<slicing::Pipelined<>, copy::
            Staging<StagingPolicy> && TagScheme<Tags> && Completion<CompletionPolicy> &&
            Quarantine<QuarantinePolicy> && Transport<TransportPolicy> &&
            req::DigestsCopies<
-               detail::EngineToDigest<CompletionPolicy, typename StagingPolicy::CopyEngine>>
+               detail::EngineToDigest<CompletionPolicy, typename StagingPolicy::CopyEngine>> &&
+           req::ChecksDigestedMessages<CompletionPolicy, Tags, QuarantinePolicy>
 class Transceiver : public BasicTransceiver<StagingPolicy, Tags, CompletionPolicy, QuarantinePolicy,
                                             TransportPolicy> {
   using BasicTransceiver<StagingPolicy, Tags, CompletionPolicy, QuarantinePolicy,

@@ -1,4 +1,4 @@
-// expect-error: a tag could match twice: use tag::Hashed with quarantine::Ttl
+// expect-error: a tag could match twice: use tag::Hashed
 #include <b10/contract.hpp>
 #include <b10/transceiver.hpp>
 

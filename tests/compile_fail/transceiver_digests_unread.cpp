@@ -1,0 +1,9 @@
+// expect-error: digests are read only where messages are checked: use tag::Hashed, or a quarantine
+// As users meet it: three policies that do not go together.
+#include <b10/quarantine/none.hpp>
+#include <b10/tag/low12.hpp>
+#include <b10/transceiver.hpp>
+
+using Node = b10::Transceiver<b10::staging::Host<>, b10::tag::Low12, b10::completion::Digested,
+                              b10::quarantine::None, b10::transport::Loopback>;
+std::size_t const size = sizeof(Node);
