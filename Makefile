@@ -1,7 +1,7 @@
 # Everything runs from here on a fresh Debian 12 machine: `make demo`, `make test`. See CONTRIBUTING.md.
 # Each target installs what it misses first and is quick the second time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench soak campaign reliability fuzz mutants asan tsan format lint tidy clean release configure-release
+.PHONY: help setup demo test bench report docs soak campaign reliability fuzz mutants asan tsan format lint tidy clean release configure-release
 
 BUILD := cmake --build --preset release --parallel 2 --target
 
@@ -9,6 +9,8 @@ help:
 	@echo "make demo    move KV cache between two processes and verify every byte"
 	@echo "make test    build and run all tests"
 	@echo "make bench   benchmarks beside raw UCX"
+	@echo "make report  every combination of policies: which one is fast, and what it costs"
+	@echo "make docs    the API reference, in build/docs/html"
 	@echo "make campaign SEEDS=n   random transfers under random faults in virtual time, beside v1"
 	@echo "make reliability SEEDS=n   the same, and writes the figures into docs/reliability.md"
 	@echo "make soak    kill and stop senders at random, count wrong bytes"
@@ -44,6 +46,16 @@ bench: configure-release
 soak: configure-release
 	$(BUILD) b10_soak
 	build/release/bench/b10_soak $(ARGS)
+
+# Some ten minutes of compiling and as many of measuring, on two cores.
+report: configure-release
+	$(BUILD) configurations
+	build/release/bench/configurations --out bench/results $(ARGS)
+	python3 scripts/report.py bench/results/configurations-cpu.html bench/results/configurations-cpu.json \
+	  $(if $(wildcard bench/results/compile_time.json),--compile bench/results/compile_time.json)
+
+docs: setup
+	scripts/docs.sh build/docs
 
 campaign: setup
 	cmake --preset campaign
