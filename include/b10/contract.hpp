@@ -110,8 +110,7 @@ concept ContainsLateWrites = contract_of<T>::late_write_contained ||
                              unmet<"a late write could reach staging in use: use quarantine::Ttl">;
 template <class T>
 concept NeverRepeatsIdentities =
-    contract_of<T>::identity_never_recurs ||
-    unmet<"a tag could match twice: use tag::Hashed">;
+    contract_of<T>::identity_never_recurs || unmet<"a tag could match twice: use tag::Hashed">;
 template <class T>
 concept ProtectsPages =
     contract_of<T>::pages_protected ||
@@ -120,9 +119,7 @@ concept ProtectsPages =
 template <class Completion, class Tags, class Quarantine>
 concept ChecksDigestedMessages =
     !wants_digests<Completion> || checks_messages<Tags, Quarantine> ||
-    unmet<
-        "digests are read only where messages are checked: use tag::Hashed, or a quarantine that "
-        "holds identities (quarantine::Ttl)">;
+    unmet<"nobody would read the digests: use tag::Hashed, or quarantine::Ttl">;
 template <class T>
 concept ChecksIntegrity = contract_of<T>::integrity_checked ||
                           unmet<"a changed payload would not be found: use completion::Digested">;

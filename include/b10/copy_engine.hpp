@@ -113,11 +113,7 @@ concept DigestsCopies =
       { e.scatter_digested(from, run, event) } -> std::same_as<void>;
       { c.digest(event) } noexcept -> std::same_as<std::uint64_t>;
     } ||
-    unmet<
-        "this completion policy compares digests: use a copy engine that computes them "
-        "(copy::Memcpy, copy::Staged), or add: void gather_digested(...), void "
-        "scatter_digested(...) as gather and scatter, and std::uint64_t digest(Event const&) const "
-        "noexcept">;
+    unmet<"use a copy engine with digests: copy::Staged, copy::Memcpy; or add the functions above">;
 
 }  // namespace req
 

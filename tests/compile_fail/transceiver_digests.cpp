@@ -1,4 +1,4 @@
-// expect-error: this completion policy compares digests: use a copy engine that computes them
+// expect-error: use a copy engine with digests: copy::Staged, copy::Memcpy; or add the functions above
 // As users meet it: a pair of policies that do not go together.
 #include <b10/transceiver.hpp>
 

@@ -1,4 +1,4 @@
-// expect-error: digests are read only where messages are checked: use tag::Hashed, or a quarantine
+// expect-error: nobody would read the digests: use tag::Hashed, or quarantine::Ttl
 // As users meet it: three policies that do not go together.
 #include <b10/quarantine/none.hpp>
 #include <b10/tag/low12.hpp>
