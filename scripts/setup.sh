@@ -8,6 +8,7 @@ packages=(
   libzmq3-dev cppzmq-dev
   catch2 libbenchmark-dev
   clang-16 libclang-rt-16-dev clang-format-16 clang-tidy-16
+  doxygen
 )
 
 if ! command -v dpkg-query >/dev/null; then

@@ -6,8 +6,7 @@
 
 namespace b10 {
 
-/// A length of time in nanoseconds. Converts from any std::chrono duration without including
-/// <chrono>.
+/// A length of time in nanoseconds. Converts from any std::chrono duration without that header.
 struct Duration {
   std::int64_t ns = 0;
 
