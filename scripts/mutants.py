@@ -105,10 +105,10 @@ MUTANTS = {
         "{", "A side that overlaps itself"),
     # --- proof of landing
     "a cancelled transfer is settled only when all of it has ended": (
-        CORE + "lane_services.hpp", "if (how == Winding::under_way && now_ < w.until) return false;",
+        CORE + "aftermath.hpp", "if (how == Winding::under_way && self().now_ < w.until) return false;",
         "if (false) return false;", "A revoked grant quarantines"),
     "what does not come to rest is quarantined": (
-        CORE + "lane_services.hpp", "if (how == Winding::settled)",
+        CORE + "aftermath.hpp", "if (how == Winding::settled)",
         "if (how != Winding::uncertain)", "What does not come to rest"),
     "ABORT waits for gathers into the receiver's views": (
         CORE + "wind_down.hpp", "!(copying && w.placed)",
@@ -117,7 +117,7 @@ MUTANTS = {
         CORE + "lane.hpp", "this->quarantine_winding(e);\n    closing_endpoints_ = true;",
         "e.winding.clear();\n    closing_endpoints_ = true;", "A link that goes while"),
     "only a cancel may come to rest": (
-        CORE + "lane_services.hpp", "(t.aborted && !t.unsent)",
+        CORE + "aftermath.hpp", "(t.aborted && !t.unsent)",
         "false", "A sender that cannot say"),
     "sent chunks are taken off their sender": (
         CORE + "wind_down.hpp", "} while (receive_next(lane, e, w, s));",
@@ -167,8 +167,8 @@ MUTANTS = {
         "return;", "a region cannot go while a grant"),
     # --- quarantine
     "what may still be touched leaves circulation": (
-        CORE + "lane_services.hpp", "if (s.view) e.remains.views.push_back(staging_.quarantine(std::move(*s.view)));",
-        "if (s.view) staging_.release(std::move(*s.view));", "S3 after a timeout"),
+        CORE + "aftermath.hpp", "if (s.view) e.remains.views.push_back(self().staging_.quarantine(std::move(*s.view)));",
+        "if (s.view) self().staging_.release(std::move(*s.view));", "S3 after a timeout"),
     "expired memory is dropped, not recycled": (
         CORE + "pen.hpp", "    if (e.remains.copies.empty())\n      c.staging.drop",
         "    if (true)\n      c.staging.recycle", "S4 expired"),
@@ -188,7 +188,7 @@ MUTANTS = {
         CORE + "pen.hpp", "    if (e.remains.copies.empty())\n      c.staging.drop",
         "    if (true)\n      c.staging.drop", "C77 C08 memory"),
     "a failed generation takes no new transfer": (
-        CORE + "lane_services.hpp", "      links_.drain(e);\n",
+        CORE + "aftermath.hpp", "      self().links_.drain(e);\n",
         "", "S3 after a timeout"),
     "quarantine has a budget": (
         CORE + "lane_services.hpp", "if (g.quarantined + g.abandoned <= quarantine_bytes_max_) return;",

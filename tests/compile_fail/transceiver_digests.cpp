@@ -1,4 +1,4 @@
-// expect-error: use a copy engine with digests: copy::Staged, copy::Memcpy; or add the functions above
+// expect-error: use a copy engine with digests: copy::Staged, copy::Memcpy; or add the functions
 // As users meet it: a pair of policies that do not go together.
 #include <b10/transceiver.hpp>
 

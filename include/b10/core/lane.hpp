@@ -1,14 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <b10/completion.hpp>
@@ -128,9 +126,8 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
       if (e->link && e->state != Endpoint::State::down) e->link->bye();
   }
   [[nodiscard]] bool any_link_up() noexcept {
-    for (auto& [id, e] : links_.endpoints())
-      if (e->state != Endpoint::State::down) return true;
-    return false;
+    return std::any_of(links_.endpoints().begin(), links_.endpoints().end(),
+                       [](auto const& e) { return e.second->state != Endpoint::State::down; });
   }
   [[nodiscard]] auto& links() noexcept { return links_; }
   /// How payloads get into each peer's staging; empty for staging that nobody else can write.
@@ -275,14 +272,7 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
       return t->fence.stop(a->reason == Reason::none ? Reason::protocol : a->reason,
                            "the sender gave up: " + std::string(a->text));
     }
-    for (auto& w : e.winding) {
-      if (w.sending || w.unsent || w.header.transfer != a->header.transfer) continue;
-      w.unsent = a->unsent;
-      if (!w.unsent) w.until = now_;  // the sender cannot say what has become of it
-      closing_endpoints_ = true;
-      return;
-    }
-    metrics_.stale_ignored.add();
+    if (!this->hear_abort(e, *a)) metrics_.stale_ignored.add();
   }
 
   void on_places(Endpoint& e, std::span<std::byte const> frame) {

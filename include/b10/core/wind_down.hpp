@@ -26,8 +26,8 @@ enum class Winding : std::uint8_t {
 
 /// Brings a cancelled transfer to rest while its link is well, so that its memory and its
 /// generation go on serving (docs/decisions/0013). The sender lets its gathers and its sends end
-/// and tells which chunks it has never sent; the receiver waits for those that are on their way, and
-/// takes back the receives of the others, which nothing can match. L: see b10::core::Leftover.
+/// and tells which chunks it has never sent; the receiver waits for those that are on their way,
+/// and takes back the receives of the others, which nothing can match. L: see b10::core::Leftover.
 template <class Lane, class Endpoint, class L>
 struct WindDown {
   using Slot = typename Lane::Slot;
