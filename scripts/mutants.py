@@ -191,8 +191,11 @@ MUTANTS = {
         CORE + "aftermath.hpp", "      self().links_.drain(e);\n",
         "", "S3 after a timeout"),
     "quarantine has a budget": (
-        CORE + "lane_services.hpp", "if (g.quarantined + g.abandoned <= quarantine_bytes_max_) return;",
-        "return;", "C10 a spent"),
+        CORE + "lane_services.hpp", "if (g.quarantined + g.abandoned > quarantine_bytes_max_)",
+        "if (false)", "C10 a spent"),
+    "generations in quarantine have a budget": (
+        CORE + "lane_services.hpp", "if (penned > config_.generations_penned_max)",
+        "if (false)", "C10 generations in quarantine"),
     "what nobody wanted is sunk": (
         CORE + "pen.hpp", "c.metrics.unexpected_sunk.add(e.link->sink_unexpected());",
         "(void)e;", "C50 what nobody wanted"),
@@ -201,7 +204,7 @@ MUTANTS = {
         "    --blocks_;\n    next_ = place(block);\n    (void)fallocate(", "a freed block's place"),
     "a healthy transfer outlives its neighbours' generations": (
         CORE + "lane.hpp", "(how == LinkDown::bye || t->faults == 0)",
-        "t->attempt == Attempt{}", "C17 cancelled neighbours"),
+        "t->attempt == Attempt{}", "C17 failing neighbours"),
     # --- time and room
     "every wait has the deadline": (
         CORE + "fence.hpp", "if (stopped_ == Reason::none) return;",

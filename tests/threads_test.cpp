@@ -21,7 +21,7 @@ Threaded::Config config(std::shared_ptr<transport::Loopback::Network> const& net
   c.staging.buffer_bytes = 4096;
   c.staging.buffers = 512;  // more than 100 failed transfers can put into quarantine for 120 s
   c.staging.page_lock = staging::PageLock::never;
-  c.quarantine_bytes_max = ~std::uint64_t{0};
+  c.quarantine_bytes_max = c.generations_penned_max = ~std::uint64_t{0};
   c.transport.network = network;
   c.transport.address = name;
   return c;

@@ -50,7 +50,7 @@ typename N::Config config(char const* name, Wire wire, copy::Held const& copies,
   c.transport.listen = listen;
   c.transport.wire = wire;
   c.transport.heartbeat = milliseconds(200);
-  c.quarantine_bytes_max = ~std::uint64_t{0};
+  c.quarantine_bytes_max = c.generations_penned_max = ~std::uint64_t{0};
   return c;
 }
 

@@ -38,6 +38,7 @@ template <class Node>
   c.transport.key = "a key for soaking only";
   c.transport.wire = wire;
   c.receive_limit = deadline;
+  c.generations_penned_max = 1024;  // it kills far more often than any cluster does
   return c;
 }
 

@@ -42,6 +42,9 @@ struct BasicConfig {
   Duration connect_limit = seconds(5);
   /// Bytes that may sit in quarantine before new transfers are refused. 0: half the staging pool.
   std::uint64_t quarantine_bytes_max = 0;
+  /// Generations that may sit in quarantine before new transfers are refused. Each keeps a worker:
+  /// over UCX some 4 MB and ten file descriptors.
+  std::uint64_t generations_penned_max = 64;
   Grants grants = Grants::strict;
   Progress progress = Progress::thread;
   /// How long the progress thread spins after the last event before it sleeps.

@@ -66,7 +66,7 @@ class SimNodes {
     c.transport.network = network;
     c.transport.address = n.name;
     c.progress = b10::Progress::manual;
-    c.quarantine_bytes_max = ~std::uint64_t{0};
+    c.quarantine_bytes_max = c.generations_penned_max = ~std::uint64_t{0};
     n.b10 = std::make_unique<Transceiver>(c);
     n.b10->register_memory({n.pool.data(), n.pool.size()});
   }

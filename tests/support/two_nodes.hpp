@@ -92,7 +92,7 @@ struct TwoNodes {
     c.transport.address = name;
     c.progress = b10::Progress::manual;
     c.recorder_events = 1 << 16;
-    c.quarantine_bytes_max = ~std::uint64_t{0};
+    c.quarantine_bytes_max = c.generations_penned_max = ~std::uint64_t{0};
     c.receive_limit = b10::seconds(1'000);
     if (adjust_) adjust_(c);
     return c;

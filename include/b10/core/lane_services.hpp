@@ -109,11 +109,22 @@ class LaneServices : public Aftermath<LaneServices<LaneTypes>, LaneTypes> {
   }
   void check_quarantine_budget() const {
     auto const g = staging_.gauges();
-    if (g.quarantined + g.abandoned <= quarantine_bytes_max_) return;
-    throw Error(Reason::quarantine_full,
-                std::to_string(g.quarantined + g.abandoned) + " of " + std::to_string(g.total) +
-                    " staging bytes quarantined, limit " + std::to_string(quarantine_bytes_max_) +
-                    " (Config::quarantine_bytes_max)");
+    if (g.quarantined + g.abandoned > quarantine_bytes_max_)
+      throw Error(Reason::quarantine_full,
+                  std::to_string(g.quarantined + g.abandoned) + " of " + std::to_string(g.total) +
+                      " staging bytes quarantined, limit " + std::to_string(quarantine_bytes_max_) +
+                      " (Config::quarantine_bytes_max)");
+    auto const penned = metrics_.generations_penned.get();
+    if (penned > config_.generations_penned_max)
+      throw Error(Reason::quarantine_full, std::to_string(penned) +
+                                               " generations quarantined, limit " +
+                                               std::to_string(config_.generations_penned_max) +
+                                               " (Config::generations_penned_max)");
+  }
+  [[nodiscard]] bool quarantine_is_full() const noexcept {
+    return metrics_.staging_quarantined.get() + metrics_.staging_abandoned.get() >
+               quarantine_bytes_max_ ||
+           metrics_.generations_penned.get() > config_.generations_penned_max;
   }
   /// A lease on the peer's live endpoint; connects if there is none. False: wait. Throws when it
   /// cannot be had.

@@ -181,10 +181,7 @@ class BasicTransceiver {
   /// Readable from any thread at any time.
   [[nodiscard]] Metrics const& metrics() const noexcept { return lane_.metrics(); }
   [[nodiscard]] Health health() const noexcept {
-    auto const& m = lane_.metrics();
-    return m.staging_quarantined.get() + m.staging_abandoned.get() > lane_.quarantine_bytes_max()
-               ? Health::degraded
-               : Health::ok;
+    return lane_.quarantine_is_full() ? Health::degraded : Health::ok;
   }
   /// What is composed, and what the transport really uses. Thread mode: answered by the lane within
   /// a second.
@@ -198,7 +195,8 @@ class BasicTransceiver {
             std::to_string(S::Slicing::slice_bytes(config_.staging.buffer_bytes)) + ", up to " +
             std::to_string(std::min(S::Slicing::depth, config_.max_in_flight_ops)) +
             " of a transfer in flight, quarantine limit " +
-            std::to_string(lane_.quarantine_bytes_max()) + " bytes\n";
+            std::to_string(lane_.quarantine_bytes_max()) + " bytes and " +
+            std::to_string(config_.generations_penned_max) + " generations\n";
     return text + ask<std::string>([](Lane& l) {
                     return l.transport().explain() + l.explain_reach();
                   }).value_or("the lane does not answer\n");
