@@ -33,16 +33,16 @@ RemoteSpan remote(std::uint64_t address, std::uint64_t bytes, Device device = De
 
 using Locals = std::vector<LocalSpan>;
 using Remotes = std::vector<RemoteSpan>;
-using Answer = std::variant<MemoryMap::Permission, std::string>;
+using Answer = std::variant<MemoryMap::Permission, Error>;
 
 bool allowed(Answer const& a) { return std::holds_alternative<MemoryMap::Permission>(a); }
 std::string refusal(Answer const& a) {
-  auto const* const why = std::get_if<std::string>(&a);
+  auto const* const why = std::get_if<Error>(&a);
   if (!why) FAIL("was allowed");
-  return *why;
+  return why->what();
 }
 std::shared_ptr<GrantState> permit(Answer const& a) {
-  if (!allowed(a)) FAIL(std::get<std::string>(a));
+  if (!allowed(a)) FAIL(std::get<Error>(a).what());
   return std::get<MemoryMap::Permission>(a).grant;
 }
 
@@ -204,6 +204,26 @@ TEST_CASE("a permission held from before dies with its grant", "[memory][C09]") 
   CHECK_FALSE(stale->begin_copy());
   p.map.forget(rid);
   p.map.forget(RequestId{99});
+}
+
+TEST_CASE("a grant that was taken back is told from one that never was", "[memory]") {
+  OnePool p;
+  auto const reason = [&](RequestId request) {
+    return std::get<Error>(p.map.check(d1, request, Remotes{remote(0x10100, 1)}, now)).reason();
+  };
+  p.grant->revoke();
+  CHECK(reason(rid) == Reason::cancelled);
+  p.map.forget(rid);
+  CHECK(reason(rid) == Reason::cancelled);
+  CHECK(reason(RequestId{8}) == Reason::refused);
+  for (std::uint64_t i = 100; i < 100 + 1024; ++i) {
+    (void)p.map.grant(RequestId{i}, Locals{local(0x10400, 16)}, {}, later);
+    p.map.forget(RequestId{i});
+  }
+  CHECK(reason(RequestId{100}) == Reason::cancelled);
+  CHECK(reason(rid) == Reason::refused);  // so long ago
+  (void)p.map.grant(rid, Locals{local(0x10100, 16)}, {}, later);
+  CHECK(allowed(p.check({remote(0x10100, 1)})));
 }
 
 TEST_CASE("regions are checked when they are added", "[memory]") {

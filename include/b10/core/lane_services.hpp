@@ -227,7 +227,7 @@ class LaneServices : public Aftermath<LaneServices<LaneTypes>, LaneTypes> {
   /// Throws unless these spans of the transfer may be written, all under the same grant.
   void permit(Receive& t, std::span<RemoteSpan const> spans) {
     auto verdict = grants_->map().check(t.endpoint->peer, t.control.request, spans, now_);
-    if (auto* why = std::get_if<std::string>(&verdict)) throw Error(Reason::refused, *why);
+    if (auto const* no = std::get_if<Error>(&verdict)) throw *no;
     auto& permission = std::get<MemoryMap::Permission>(verdict);
     if (permission.expires < t.fence.deadline()) t.fence.set_deadline(permission.expires);
     if (!t.grant) {

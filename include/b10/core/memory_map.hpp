@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -57,12 +58,14 @@ class MemoryMap {
     std::shared_ptr<GrantState> grant;
     Instant expires;
   };
-  /// Whether `peer` may now write all of `spans` for `request`; else a sentence: value and limit. A
-  /// granted request is held to its grant in both modes. An empty span needs no permission: nothing
-  /// is written through it. Linear in the spans, in any order. Nothing is changed.
-  [[nodiscard]] std::variant<Permission, std::string> check(PeerId peer, RequestId request,
-                                                            std::span<RemoteSpan const> spans,
-                                                            Instant now) const;
+  /// Whether `peer` may now write all of `spans` for `request`; else why not, with value and limit:
+  /// Error{cancelled} if the grant was taken back (the last 1,024 are remembered), else
+  /// Error{refused}. A granted request is held to its grant in both modes. An empty span needs no
+  /// permission: nothing is written through it. Linear in the spans, in any order. Nothing is
+  /// changed.
+  [[nodiscard]] std::variant<Permission, Error> check(PeerId peer, RequestId request,
+                                                      std::span<RemoteSpan const> spans,
+                                                      Instant now) const;
 
  private:
   struct Record {
@@ -74,8 +77,9 @@ class MemoryMap {
   using Regions = std::shared_ptr<IntervalSet const>;  // all regions; touching ones merged
 
   [[nodiscard]] std::shared_ptr<Record> find(RequestId request) const;
-  [[nodiscard]] std::variant<Permission, std::string> open(RequestId request,
-                                                           std::span<RemoteSpan const> spans) const;
+  [[nodiscard]] bool forgotten(RequestId request) const;
+  [[nodiscard]] std::variant<Permission, Error> open(RequestId request,
+                                                     std::span<RemoteSpan const> spans) const;
   void cover();
   void require_unused(Interval const& region);
 
@@ -85,6 +89,8 @@ class MemoryMap {
   Regions covered_ = std::make_shared<IntervalSet const>();
   std::map<RequestId, std::shared_ptr<Record>> grants_{};
   std::multimap<RequestId, std::shared_ptr<Record>> draining_{};  // forgotten with copies active
+  std::array<RequestId, 1024> forgotten_{};                       // the last ones, in a ring
+  std::size_t forgotten_next_ = 0;
   mutable std::vector<std::weak_ptr<Record>> open_{};  // registered mode: transfers without a grant
 };
 
@@ -236,6 +242,7 @@ inline void MemoryMap::forget(RequestId request) noexcept {
   std::lock_guard const lock(mutex_);
   auto node = grants_.extract(request);
   if (!node) return;
+  forgotten_[forgotten_next_++ % forgotten_.size()] = request;
   node.mapped()->state.revoke();
   if (!node.mapped()->state.quiescent()) draining_.insert(std::move(node));
 }
@@ -246,34 +253,43 @@ inline std::shared_ptr<MemoryMap::Record> MemoryMap::find(RequestId request) con
   return it == grants_.end() ? nullptr : it->second;
 }
 
-inline std::variant<MemoryMap::Permission, std::string> MemoryMap::check(
+inline bool MemoryMap::forgotten(RequestId request) const {
+  std::lock_guard const lock(mutex_);
+  return std::find(forgotten_.begin(), forgotten_.end(), request) != forgotten_.end();
+}
+
+inline std::variant<MemoryMap::Permission, Error> MemoryMap::check(
     PeerId peer, RequestId request, std::span<RemoteSpan const> spans, Instant now) const {
   auto const name = "request " + std::to_string(to_integer(request));
-  if (request == RequestId{0}) return "request id 0 means none and is never granted";
+  auto const no = [](std::string const& why) { return Error(Reason::refused, why); };
+  auto const revoked = [&] {
+    return Error(Reason::cancelled, "the grant of " + name + " was revoked");
+  };
+  if (request == RequestId{0}) return no("request id 0 means none and is never granted");
   auto const record = find(request);
   if (!record) {
     if (mode_ == Grants::registered) return open(request, spans);
-    return name + " has no grant here";
+    return forgotten(request) ? revoked() : no(name + " has no grant here");
   }
   if (record->only_from && *record->only_from != peer) {
-    return name + " is granted to peer " + std::to_string(to_integer(*record->only_from)) +
-           ", not to peer " + std::to_string(to_integer(peer));
+    return no(name + " is granted to peer " + std::to_string(to_integer(*record->only_from)) +
+              ", not to peer " + std::to_string(to_integer(peer)));
   }
-  if (record->state.revoked()) return "the grant of " + name + " was revoked";
+  if (record->state.revoked()) return revoked();
   if (now >= record->expires) {
-    return "the grant of " + name + " expired " +
-           std::to_string((now - record->expires).ns / 1'000'000) + " ms ago";
+    return no("the grant of " + name + " expired " +
+              std::to_string((now - record->expires).ns / 1'000'000) + " ms ago");
   }
   auto const outside = detail::first_outside(record->spans, spans, [](auto...) {});
   if (outside < spans.size()) {
-    return "span " + detail::describe(outside, spans[outside]) + " is not inside the grant of " +
-           name;
+    return no("span " + detail::describe(outside, spans[outside]) + " is not inside the grant of " +
+              name);
   }
   return Permission{{record, &record->state}, record->expires};
 }
 
 /// Registered mode: one permission for each transfer, noted so that remove() finds it.
-inline std::variant<MemoryMap::Permission, std::string> MemoryMap::open(
+inline std::variant<MemoryMap::Permission, Error> MemoryMap::open(
     RequestId request, std::span<RemoteSpan const> spans) const {
   auto record = std::make_shared<Record>();
   record->expires = Instant{std::numeric_limits<std::int64_t>::max()};
@@ -300,8 +316,9 @@ inline std::variant<MemoryMap::Permission, std::string> MemoryMap::open(
           hull->end = std::max(hull->end, span.end);
         });
     if (outside < spans.size()) {
-      return "span " + detail::describe(outside, spans[outside]) + " of request " +
-             std::to_string(to_integer(request)) + " is not inside registered memory";
+      return Error(Reason::refused, "span " + detail::describe(outside, spans[outside]) +
+                                        " of request " + std::to_string(to_integer(request)) +
+                                        " is not inside registered memory");
     }
     std::vector<Interval> touched;
     for (auto const& item : hulls) touched.push_back(item.second);

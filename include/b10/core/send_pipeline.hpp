@@ -166,7 +166,9 @@ struct SendPipeline {
   static void take_ready(Lane& lane, Send& t, wire::Ready const& ready) {
     if (ready.reason != Reason::none) {
       t.refused = true;
-      throw Error(ready.reason == Reason::quarantine_full ? ready.reason : Reason::refused,
+      bool const telling =
+          ready.reason == Reason::quarantine_full || ready.reason == Reason::cancelled;
+      throw Error(telling ? ready.reason : Reason::refused,
                   "the receiver refused: " + std::string(ready.text));
     }
     if (t.link_lost) throw Error(Reason::peer_lost, "the connection was lost after READY");
