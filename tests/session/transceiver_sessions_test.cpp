@@ -137,3 +137,21 @@ TEST_CASE(
   for (std::size_t i = 0; i < 10; ++i)
     CHECK(std::memcmp(&x.source[(100 + i) * span_bytes], &x.pool[i * span_bytes], span_bytes) == 0);
 }
+
+TEST_CASE("A receiver's cancel that the transport tells first is a cancel, not an error",
+          "[session][loopback]") {
+  bool const pages_taken = GENERATE(false, true);
+  Ranks x;
+  auto rx = x.d->rx({RequestId{1}, ReceiverSliceId{1}, 40, {"a"}});
+  rx->receive(x.wanted(0, 40));
+  auto tx = x.p->tx({RequestId{1}, 40});
+  tx->send(x.slice(0, 0, 4, false));
+  x.settle_all();
+  CHECK(rx->cancel() == CancelAnswer::drained);
+  if (pages_taken) CHECK(rx->take_pages({}));
+  REQUIRE(x.plane_a.receive());  // the cancel comes by the plane too late, or never
+  tx->send(x.slice(1, 4, 10, true));
+  x.settle_all();
+  CHECK(tx->status() == SessionStatus::cancelled);
+  CHECK(tx->close() == CloseAnswer::closed);
+}
