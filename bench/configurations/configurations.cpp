@@ -39,8 +39,8 @@ constexpr char const* usage =
     "\n"
     "  --gpu       KV on GPU 0, and of the receiver on GPU 1 if there is one; else in host memory\n"
     "  --only      configurations whose name has this text; the default is always measured\n"
-    "  --mib       a transfer is cut down to about that many MiB (32; with --gpu 256)\n"
-    "  --repeats   of a transfer; of a single block 40 times as many (5)\n"
+    "  --mib       a transfer is cut down to about that many MiB (16; with --gpu 256)\n"
+    "  --repeats   of a transfer; of a single block 40 times as many (9)\n"
     "  --budget    no further configuration is started after so many seconds; what was left out\n"
     "              is said\n"
     "  --tiny      everything once with as little as there is: does it run, are the bytes right\n"
@@ -57,7 +57,7 @@ struct Arguments {
   std::vector<std::string> loads{};
   std::vector<std::string> only{};
   std::uint64_t mib = 0;
-  std::size_t repeats = 5;
+  std::size_t repeats = 9;
   double budget_s = 0;
   std::string out{};
 };
@@ -106,7 +106,7 @@ Arguments parse(int argc, char** argv) {
     } else
       refuse("what is " + key + "?");
   }
-  if (a.mib == 0) a.mib = a.gpu ? 256 : 32;
+  if (a.mib == 0) a.mib = a.gpu ? 256 : 16;
   if (a.tiny) a.mib = a.repeats = 1;
   return a;
 }
@@ -212,14 +212,12 @@ std::string describe(std::size_t id, Load const& load, Measured const& m) {
   auto const bytes = static_cast<double>(load.workload.bytes());
   std::vector<double> ratios;
   for (std::size_t i = 0; i < m.own.size(); ++i) ratios.push_back(m.of_default[i] / m.own[i]);
-  auto const to_default = spread(ratios);
   return format(
       "{\"kind\": \"run\", \"id\": %zu, \"workload\": \"%s\", \"gb_s\": %.4f, \"p50_us\": %.1f, "
-      "\"p99_us\": %.1f, \"to_default\": %.3f, \"to_default_min\": %.3f, "
-      "\"to_default_max\": %.3f}",
+      "\"p99_us\": %.1f, \"to_default\": %.3f, \"to_default_q1\": %.3f, \"to_default_q3\": %.3f}",
       id, load.workload.name.c_str(), bytes / quantile(m.own, 0.5) * 1e-9,
-      quantile(m.own, 0.5) * 1e6, quantile(m.own, 0.99) * 1e6, to_default.median, to_default.min,
-      to_default.max);
+      quantile(m.own, 0.5) * 1e6, quantile(m.own, 0.99) * 1e6, quantile(ratios, 0.5),
+      quantile(ratios, 0.25), quantile(ratios, 0.75));
 }
 
 class Session {
