@@ -40,4 +40,10 @@ RunResult run_b10_shared(Setup const& setup, Ground const& ground);
 RunResult run_v1_shared(Setup const& setup, Ground const& ground);
 RunResult run_v1_none_shared(Setup const& setup, Ground const& ground);
 
+/// The reference but for one policy, and without digests whatever the setup says; the first two
+/// without shared staging, too.
+RunResult run_send_complete(Setup const& setup, Ground const& ground);
+RunResult run_low12(Setup const& setup, Ground const& ground);
+RunResult run_no_quarantine(Setup const& setup, Ground const& ground);
+
 }  // namespace campaign

@@ -16,6 +16,14 @@ template <class Staging, class Completion = b10::completion::CopyEvent>
 using B10 = b10::BasicTransceiver<Staging, b10::tag::Hashed, Completion, b10::quarantine::TtlMs<40>,
                                   b10::transport::Sim>;
 
+/// The reference but for one policy that promises less.
+using SendCompleteB10 = B10<WatchedStaging, b10::completion::SendComplete>;
+using Low12B10 = b10::BasicTransceiver<WatchedStaging, b10::tag::Low12, b10::completion::CopyEvent,
+                                       b10::quarantine::TtlMs<40>, b10::transport::Sim>;
+using NoQuarantineB10 =
+    b10::BasicTransceiver<SharedWatchedStaging, b10::tag::Hashed, b10::completion::CopyEvent,
+                          b10::quarantine::None, b10::transport::Sim>;
+
 template <class Staging, class Quarantine>
 using V1 = b10::v1::Transceiver<Staging, Quarantine, b10::transport::Sim>;
 
