@@ -1,7 +1,7 @@
 # Everything runs from here on a fresh Debian 12 machine: `make demo`, `make test`. See CONTRIBUTING.md.
 # Each target installs what it misses first and is quick the second time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench report docs soak campaign reliability fuzz mutants asan tsan format lint tidy clean release configure-release
+.PHONY: help setup demo test bench report costs docs soak campaign reliability fuzz mutants asan tsan format lint tidy clean release configure-release
 
 BUILD := cmake --build --preset release --parallel 2 --target
 
@@ -10,6 +10,7 @@ help:
 	@echo "make test    build and run all tests"
 	@echo "make bench   benchmarks beside raw UCX"
 	@echo "make report  every combination of policies: which one is fast, and what it costs"
+	@echo "make costs   what B10 costs a compiler, and instructions a chunk"
 	@echo "make docs    the API reference, in build/docs/html"
 	@echo "make campaign SEEDS=n   random transfers under random faults in virtual time, beside v1"
 	@echo "make reliability SEEDS=n   the same, and writes the figures into docs/reliability.md"
@@ -53,6 +54,12 @@ report: configure-release
 	build/release/bench/configurations --out bench/results $(ARGS)
 	python3 scripts/report.py bench/results/configurations-cpu.html bench/results/configurations-cpu.json \
 	  $(if $(wildcard bench/results/compile_time.json),--compile bench/results/compile_time.json)
+
+# The second needs valgrind.
+costs: configure-release
+	$(BUILD) configurations instructions
+	python3 bench/compile_time.py --configurations build/release/bench/configurations --out bench/results/compile_time.json
+	python3 bench/instructions/count.py build/release/bench/instructions
 
 docs: setup
 	scripts/docs.sh build/docs
