@@ -236,7 +236,7 @@ def shade(ratio):
     return f"background:rgba({red},{green},{blue},{0.55 * strength:.2f})"
 
 
-def cells(g, c):
+def cells(g, c, hints):
     out = []
     for load in g.loads:
         run = g.run(c, load)
@@ -245,9 +245,9 @@ def cells(g, c):
             continue
         best = g.best(load, True) is c
         low, high = spread(run)
-        out.append(f'<td style="{shade(run["to_default"])}"{" class=best" if best else ""} '
-                   f'title="{speed(run, load)}, p50 {run["p50_us"]:.0f} us, p99 '
-                   f'{run["p99_us"]:.0f} us, {low:.2f} to {high:.2f} x the default">'
+        hint = (f' title="{speed(run, load)}, p50 {run["p50_us"]:.0f} us, p99 {run["p99_us"]:.0f} us, '
+                f'{low:.2f} to {high:.2f} x the default"') if hints else ""
+        out.append(f'<td style="{shade(run["to_default"])}"{" class=best" if best else ""}{hint}>'
                    f'{run["to_default"]:.2f}</td>')
     return "".join(out)
 
@@ -278,7 +278,7 @@ def one_change_table(g, compiled):
     for c in near:
         changed = g.change(c)
         name = f"{changed[0]}: {c[changed[0]]}" if changed else "the default"
-        out.append(f'<tr{"" if changed else " class=default"}><td>{text(name)}</td>{cells(g, c)}'
+        out.append(f'<tr{"" if changed else " class=default"}><td>{text(name)}</td>{cells(g, c, True)}'
                    f"{costs(g, c, compiled)}</tr>")
     return "\n".join(out + ["</table>"])
 
@@ -290,7 +290,7 @@ def full_table(g, compiled):
     for c in sorted(g.all, key=middle, reverse=True):
         name = ", ".join(c[a] for a in AXES[:6])
         out.append(f'<tr{" class=default" if c is g.default else ""}><td>{text(name)}</td>'
-                   f"{cells(g, c)}{costs(g, c, compiled)}</tr>")
+                   f"{cells(g, c, False)}{costs(g, c, compiled)}</tr>")
     return "\n".join(out + ["</table>"])
 
 
