@@ -62,8 +62,8 @@ MUTANTS = {
     # --- what may be written
     "only granted spans are written": (
         CORE + "lane_services.hpp",
-        "if (auto* why = std::get_if<std::string>(&verdict)) throw Error(Reason::refused, *why);",
-        "if (std::get_if<std::string>(&verdict)) { t.grant = "
+        "if (auto const* no = std::get_if<Error>(&verdict)) throw *no;",
+        "if (std::get_if<Error>(&verdict)) { t.grant = "
         "std::make_shared<GrantRecord>(t.control.request, std::make_shared<GrantState>(), "
         "std::vector<LocalSpan>{}); return; }", "C09 destinations"),
     "a span is inside one granted interval to its last byte": (
