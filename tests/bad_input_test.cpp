@@ -166,20 +166,22 @@ TEST_CASE("C09 destinations that are not granted are refused before READY with z
           "[bad][C09]") {
   TwoNodes n;
   auto const peer = n.connect();
-  auto write_to = [&](std::vector<RemoteSpan> to) {
+  auto write_to = [&](std::vector<RemoteSpan> to, std::uint64_t request = 1) {
     std::vector<LocalSpan> from;
     std::uint64_t at = 0;
     for (auto const& s : to) {
       from.push_back({n.source.data() + at, s.bytes});
       at += s.bytes;
     }
-    auto t = n.a->write(
-        peer,
-        {.request = RequestId{1}, .sources = from, .destinations = to, .deadline = seconds(1)});
+    auto t = n.a->write(peer, {.request = RequestId{request},
+                               .sources = from,
+                               .destinations = to,
+                               .deadline = seconds(1)});
     n.settle();
     return *t.outcome();
   };
   auto g = n.grant(1, 0, 4);
+  auto expected = Reason::refused;
   auto const base = reinterpret_cast<std::uint64_t>(n.pool.data());
   SECTION("one byte past the pool") {
     CHECK(write_to({{base + n.pool.size() - 255, 256}}).reason == Reason::refused);
@@ -195,11 +197,15 @@ TEST_CASE("C09 destinations that are not granted are refused before READY with z
   }
   SECTION("another device") { CHECK(write_to({{base, 256, Device{0}}}).reason == Reason::refused); }
   SECTION("a request without a grant") {
+    CHECK(write_to({{base, 256}}, 2).reason == Reason::refused);
+  }
+  SECTION("a request whose grant was taken back") {
     REQUIRE(g.revoke({}));
-    CHECK(write_to({{base, 256}}).reason == Reason::refused);
+    expected = Reason::cancelled;
+    CHECK(write_to({{base, 256}}).reason == Reason::cancelled);
   }
   CHECK(n.untouched());
-  CHECK(n.b->metrics().received.ended[static_cast<std::size_t>(Reason::refused)].get() == 1);
+  CHECK(n.b->metrics().received.ended[static_cast<std::size_t>(expected)].get() == 1);
   CHECK(n.b->metrics().staging_quarantined.get() == 0);
   still_serves(n, peer, 77);
 }
