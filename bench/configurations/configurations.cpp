@@ -143,13 +143,18 @@ Catalog make_catalog(Arguments const& a) {
   return all;
 }
 
-/// The same shape with less of it: fewer blocks, then fewer layers.
+/// The same shape with less of it: fewer blocks, then fewer layers, and smaller blocks only where one
+/// of them is more than twice what is allowed.
 Workload reduced(Workload w, std::uint64_t bytes_max) {
-  for (std::size_t divisor = 2; w.bytes() > bytes_max && divisor <= 4096; divisor *= 2) {
+  for (int round = 0; w.bytes() > bytes_max && round < 24; ++round) {
     for (Group& g : w.groups) {
       if (w.bytes() <= bytes_max) break;
-      (g.blocks > 8 || g.regions == 1 ? g.blocks : g.regions) /= 2;
-      g.blocks = std::max<std::size_t>(g.blocks, 1);
+      if (g.blocks > 1 && (g.blocks > 8 || g.regions == 1))
+        g.blocks /= 2;
+      else if (g.regions > 1)
+        g.regions /= 2;
+      else if (g.bytes > 2 * bytes_max)
+        g.bytes /= 2;
     }
   }
   return w;
