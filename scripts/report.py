@@ -36,7 +36,7 @@ table{border-collapse:collapse;font-size:13px;margin:.4em 0}
 td,th{padding:3px 8px;border-bottom:1px solid #e3e7eb;text-align:right;white-space:nowrap}
 th{background:#f3f5f7;text-align:right;vertical-align:bottom}
 td:first-child,th:first-child,td.l,th.l{text-align:left}
-td.wrap{white-space:normal;min-width:330px}tr.default td{font-weight:600;background:#eef4fb}
+td.wrap{white-space:normal;min-width:250px}tr.default td{font-weight:600;background:#eef4fb}
 .best{outline:2px solid #0d8050;outline-offset:-2px;font-weight:600}
 .loses{color:#b3261e;font-weight:600}.even{color:#57606a}.note{color:#57606a;font-size:13px}
 .tag{border-radius:3px;padding:0 5px;color:#fff;font-size:12px}
@@ -273,11 +273,12 @@ def head(g, first):
 
 def one_change_table(g, compiled):
     out = ["<table>", head(g, "instead of the default")]
-    near = [c for c in g.all if len(g.change(c)) <= 1]
+    # Staging may bring a copy engine of its own.
+    near = [c for c in g.all if len(g.change(c)) <= 1 or g.change(c) == ["staging", "copy"]]
     near.sort(key=lambda c: (AXES.index(g.change(c)[0]) if g.change(c) else -1))
     for c in near:
         changed = g.change(c)
-        name = f"{changed[0]}: {c[changed[0]]}" if changed else "the default"
+        name = f"{changed[0]}: {g.label(c)}" if changed else "the default"
         out.append(f'<tr{"" if changed else " class=default"}><td>{text(name)}</td>{cells(g, c, True)}'
                    f"{costs(g, c, compiled)}</tr>")
     return "\n".join(out + ["</table>"])

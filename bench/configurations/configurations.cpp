@@ -143,7 +143,7 @@ Catalog make_catalog(Arguments const& a) {
   return all;
 }
 
-/// The same shape with less of it: fewer blocks, then fewer layers, and smaller blocks only where one
+/// The same shape with less of it: fewer blocks, then fewer layers; smaller blocks only where one
 /// of them is more than twice what is allowed.
 Workload reduced(Workload w, std::uint64_t bytes_max) {
   for (int round = 0; w.bytes() > bytes_max && round < 24; ++round) {
