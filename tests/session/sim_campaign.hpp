@@ -42,7 +42,8 @@ class SessionCampaign {
   };
 
   /// `sick_pair`: faults strike ranks 0 and 2 only. Whatever nobody cancels between 1 and 3 must
-  /// land then, however many of its neighbours are cancelled (K8).
+  /// land then, however many of its neighbours are cancelled, and no cancel there may end as an
+  /// error (K8).
   SessionCampaign(std::uint64_t seed, bool sick_pair)
       : random_(seed),
         sick_pair_(sick_pair),
@@ -237,6 +238,9 @@ class SessionCampaign {
     if (!ended(job.tx->status()) || !job.computing.empty() || job.tx->has_transferring_tasks())
       return;
     if (job.tx->close() != ses::CloseAnswer::closed) return;
+    if (job.from == 1 && job.tx->status() == ses::SessionStatus::error)
+      healthy_failures_.push_back("request " + std::to_string(job.id) +
+                                  ": its sender: " + job.tx->why());
     give(job.from, job.sources);  // a gather that still ran would send the poison
     job.tx.reset();
   }
