@@ -69,6 +69,7 @@ wire::Places places() {
 }
 wire::Descriptors descriptors() { return {header, 9, true, segment_bytes}; }
 wire::Abort abort_message() { return {header, Reason::deadline, "2 s were not enough"}; }
+wire::Note note() { return {header, 3, segment_bytes}; }
 wire::Ready ready() { return {header, Reason::refused, true, 8, "no grant for request 42"}; }
 wire::Result result() { return {header, Reason::copy_failed, 1ull << 33, "device 3 is gone"}; }
 wire::DataHeader data_header() {
@@ -86,7 +87,7 @@ bool well_formed(std::string_view text, Bytes const& frame) {
 /// Whether any decoder takes the frame; what it yields must be well-formed.
 int accepted(Bytes const& frame) {
   int count = 0;
-  if (auto const m = wire::decode_header(frame)) REQUIRE(m->kind <= MessageKind::places);
+  if (auto const m = wire::decode_header(frame)) REQUIRE(m->kind <= MessageKind::note);
   if (auto const m = wire::decode_control(frame)) {
     ++count;
     REQUIRE(m->remaining.ns >= 0);
@@ -96,6 +97,11 @@ int accepted(Bytes const& frame) {
   if (auto const m = wire::decode_descriptors(frame)) {
     ++count;
     REQUIRE(m->header.kind == MessageKind::descriptors);
+  }
+  if (auto const m = wire::decode_note(frame)) {
+    ++count;
+    REQUIRE(m->header.kind == MessageKind::note);
+    REQUIRE(m->bytes.size() < frame.size());
   }
   if (auto const m = wire::decode_abort(frame)) {
     ++count;
@@ -123,8 +129,9 @@ int accepted(Bytes const& frame) {
 }
 
 std::vector<Bytes> one_of_each() {
-  return {encoded(control()), encoded(descriptors()), encoded(abort_message()), encoded(places()),
-          encoded(ready()),   encoded(result()),      encoded(data_header())};
+  return {encoded(control()), encoded(descriptors()), encoded(abort_message()),
+          encoded(places()),  encoded(note()),        encoded(ready()),
+          encoded(result()),  encoded(data_header())};
 }
 
 wire::Header with(MessageKind kind) {

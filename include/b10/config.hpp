@@ -45,6 +45,8 @@ struct BasicConfig {
   /// Generations that may sit in quarantine before new transfers are refused. Each keeps a worker:
   /// over UCX some 4 MB and ten file descriptors.
   std::uint64_t generations_penned_max = 64;
+  /// Notifications of peers that may wait to be read; more are dropped and counted.
+  std::size_t notes_max = 1024;
   Grants grants = Grants::strict;
   Progress progress = Progress::thread;
   /// How long the progress thread spins after the last event before it sleeps.

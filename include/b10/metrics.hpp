@@ -41,6 +41,7 @@ struct Metrics {
   Side received;
   Counter sweeps;  ///< failure funnels run: one per failed transfer that had posted something
   Counter cancels_settled;     ///< of these, cancelled ones that left nothing in quarantine
+  Counter notes_dropped;       ///< notifications that found Config::notes_max unread ones
   Counter attempts_retried;    ///< CONTROL sent again on a fresh generation
   Counter duplicates_ignored;  ///< control messages for a transfer that is running already
   Counter stale_ignored;       ///< messages of a finished transfer or an old generation

@@ -22,7 +22,16 @@ enum class PeerId : std::uint32_t {};
 enum class Attempt : std::uint16_t {};
 /// A tag that the transport matches in full (64 bits).
 enum class Tag : std::uint64_t {};
-enum class MessageKind : std::uint8_t { control, ready, result, data, descriptors, abort, places };
+enum class MessageKind : std::uint8_t {
+  control,
+  ready,
+  result,
+  data,
+  descriptors,
+  abort,
+  places,
+  note,
+};
 
 /// CUDA device ordinal, or `host`.
 enum class Device : std::int32_t { host = -1 };

@@ -30,17 +30,20 @@ unsigned decode_all(Bytes frame) {
   auto const control = decode_control(frame);
   auto const more = decode_descriptors(frame);
   auto const abort = decode_abort(frame);
+  auto const note = decode_note(frame);
   auto const places = decode_places(frame);
   auto const ready = decode_ready(frame);
   auto const result = decode_result(frame);
   check(control, frame);
   check(more, frame);
   check(abort, frame);
+  check(note, frame);
   check(places, frame);
   check(ready, frame);
   check(result, frame);
   unsigned const taken = control.has_value() + more.has_value() + abort.has_value() +
-                         places.has_value() + ready.has_value() + result.has_value();
+                         note.has_value() + places.has_value() + ready.has_value() +
+                         result.has_value();
   require(taken <= 1);
   require(taken == 0 || decode_header(frame).has_value());
   return taken;
@@ -150,6 +153,7 @@ std::vector<Buffer> seeds() {
   add(encode(Descriptors{h, 2, true, segment}, frame));
   add(encode(Abort{h, Reason::deadline, "the deadline has passed"}, frame));
   add(encode(Abort{h, Reason::cancelled, "not wanted any more", Unsent{9, 2, {6, 7}}}, frame));
+  add(encode(Note{h, 1, segment}, frame));
   std::uint64_t const places[] = {4096, 8192, ~std::uint64_t{0}};
   add(encode(Places{h, 5, places, 0, {}}, frame));
   add(encode(Ready{h, Reason::none, false, 2, ""}, frame));

@@ -16,7 +16,7 @@ void tag_scheme(S const& scheme) {
     for (std::uint64_t const transfer : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
       for (auto const kind :
            {MessageKind::control, MessageKind::ready, MessageKind::result, MessageKind::data,
-            MessageKind::descriptors, MessageKind::abort, MessageKind::places}) {
+            MessageKind::descriptors, MessageKind::abort, MessageKind::places, MessageKind::note}) {
         CAPTURE(generation, transfer, to_integer(kind));
         MessageIdentity const m{PairDomain{7}, Generation{generation}, TransferId{transfer},
                                 ChunkIndex{0}, kind};

@@ -281,6 +281,28 @@ TEST_CASE("Descriptors ignore unknown keys and refuse anything malformed", "[ses
   CHECK_THROWS_WITH(decode_agent_descriptor({}), Contains("missing"));
 }
 
+TEST_CASE("Notifications go both ways, once each, and only to remotes that are loaded",
+          "[session][agent]") {
+  Agents x;
+  x.load();
+  std::vector<std::byte> const hello(5, std::byte{'h'}), answer(3, std::byte{'a'});
+  x.sender.notify("b", hello);
+  x.settle();
+  auto const heard = x.receiver.notifications();
+  REQUIRE(heard.size() == 1);
+  CHECK(heard[0].from == "a");
+  CHECK(heard[0].bytes == hello);
+  CHECK(x.receiver.notifications().empty());
+  CHECK_THROWS_WITH(x.receiver.notify("a", answer), Contains("not loaded"));
+  x.receiver.load_remote("a", x.sender.local_descriptor());
+  x.settle();
+  x.receiver.notify("a", answer);
+  x.settle();
+  REQUIRE(x.sender.notifications().size() == 1);
+  x.sender.shutdown(Duration{});
+  CHECK_THROWS_WITH(x.sender.notify("b", hello), Contains("shut down"));
+}
+
 TEST_CASE("After shutdown each call says so, and shutdown again does nothing", "[session][agent]") {
   Agents x;
   x.load();

@@ -146,6 +146,8 @@ struct Endpoint {
   PeerId const peer;
   State state = State::live;
   unsigned users = 0;  ///< running transfers that hold it
+  std::uint32_t notes_sent = 0;
+  std::uint32_t notes_heard = 0;  ///< sequence of the last one
   Instant superseded_at{};
   bool penned = false;
   bool abandoned = false;  ///< past its time with a local copy that never ended

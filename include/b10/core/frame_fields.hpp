@@ -122,7 +122,7 @@ inline void put_text(ByteWriter& out, std::string_view text) noexcept {
   good &= in.take<std::uint32_t>() == frame_magic;
   good &= in.take<std::uint16_t>() == protocol_version;
   auto const kind = in.take<std::uint8_t>();
-  good &= kind <= to_integer(MessageKind::places) && kind != to_integer(MessageKind::data);
+  good &= kind <= to_integer(MessageKind::note) && kind != to_integer(MessageKind::data);
   good &= in.take<std::uint8_t>() == 0;
   good &= in.take<std::uint32_t>() == bytes;
   Header h;

@@ -133,12 +133,11 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
   /// How payloads get into each peer's staging; empty for staging that nobody else can write.
   [[nodiscard]] std::string explain_reach() {
     std::string text;
-    if constexpr (Base::views_reachable) {
+    if constexpr (Base::views_reachable)
       for (auto& [id, e] : links_.endpoints())
         text += "\n  payloads for " + e->info.remote.name + ": " +
                 (e->reach ? "written into its staging from here"
                           : "by the transport, because " + e->reach.why);
-    }
     return text;
   }
 
@@ -190,6 +189,8 @@ class Lane : public LaneServices<LaneTypes<S, G, C, Q, T>> {
         return on_abort(*e, frame);
       case MessageKind::places:
         return on_places(*e, frame);
+      case MessageKind::note:
+        return this->hear_note(*e, frame);
       default:
         return metrics_.malformed_ignored.add();
     }

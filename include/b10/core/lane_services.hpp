@@ -18,6 +18,7 @@
 #include <b10/core/flight_recorder.hpp>
 #include <b10/core/grant_table.hpp>
 #include <b10/core/lane_types.hpp>
+#include <b10/core/notes.hpp>
 #include <b10/core/plan.hpp>
 #include <b10/core/span_list.hpp>
 #include <b10/core/tag_registry.hpp>
@@ -248,6 +249,25 @@ class LaneServices : public Aftermath<LaneServices<LaneTypes>, LaneTypes> {
     grant.notify();
     if (grant.state->quiescent() && grant.forget) grant.forget_once();
   }
+  /// False: the peer has no live link, or it took no more.
+  [[nodiscard]] bool send_note(PeerId peer, std::span<std::byte const> bytes) {
+    auto* const p = links_.peer(peer);
+    if (!p || !p->current) return false;
+    Endpoint& e = *p->current;
+    wire::Note const note{{{}, e.info.generation, {}, {}}, ++e.notes_sent, bytes};
+    std::array<std::byte, wire::frame_bytes_max> frame;
+    return e.link->control(wire::encode(note, frame));
+  }
+  void hear_note(Endpoint& e, std::span<std::byte const> frame) {
+    auto const note = wire::decode_note(frame);
+    if (!note) return metrics_.malformed_ignored.add();
+    if (note->sequence <= e.notes_heard) return metrics_.duplicates_ignored.add();
+    e.notes_heard = note->sequence;
+    if (!notes_.put({e.info.remote.name, e.peer, {note->bytes.begin(), note->bytes.end()}},
+                    config_.notes_max))
+      metrics_.notes_dropped.add();
+  }
+  [[nodiscard]] NoteBox& notes() noexcept { return notes_; }
   /// Sends READY or RESULT. False if it cannot be posted.
   template <class Message>
   bool reply(Endpoint& e, Message const& m) {
@@ -338,6 +358,7 @@ class LaneServices : public Aftermath<LaneServices<LaneTypes>, LaneTypes> {
   TagRegistry registry_;
   typename Types::Links links_;
   FlightRecorder recorder_;
+  NoteBox notes_;
   ReadyList ready_;
   DeadlineQueue deadlines_;
   std::vector<Send*> finished_sends_;

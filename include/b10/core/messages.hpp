@@ -82,6 +82,13 @@ struct Places {
   std::array<std::uint64_t, 64> decoded{};
 };
 
+/// Either way, control frame, of no transfer: bytes that engines exchange beside transfers.
+struct Note {
+  Header header{};
+  std::uint32_t sequence = 0;  ///< of this sender on this link, from 1: none is taken twice
+  std::span<std::byte const> bytes{};
+};
+
 /// Receiver to sender, tagged. reason none: go ahead with at most `window` chunks in flight. Of a
 /// placed transfer it carries the places of that first window, as Places does those that follow.
 struct Ready {
@@ -118,5 +125,6 @@ inline constexpr std::size_t ready_places_max = std::tuple_size_v<decltype(Ready
 inline constexpr std::size_t data_header_bytes = 64;
 inline constexpr std::size_t reply_bytes_max = 512;   ///< READY and RESULT
 inline constexpr std::size_t frame_bytes_max = 4000;  ///< every control frame
+inline constexpr std::size_t note_bytes_max = frame_bytes_max - 64;
 
 }  // namespace b10::wire

@@ -46,7 +46,10 @@ struct SendPipeline {
       }
       lane.stamp(t, t.stages.ready);
 
-      while (!source_is_ready(lane, t)) co_await t.fence.poll("the source-ready event");
+      while (!source_is_ready(lane, t)) {
+        if (t.flight->result.done()) read_result(lane, t);  // the receiver has given up
+        co_await t.fence.poll("the source-ready event");
+      }
       while (t.sent < t.chunks.size()) {
         bool const packing = post_descriptors(lane, t);  // the rest of a long list
         bool const copying = pump(lane, t);

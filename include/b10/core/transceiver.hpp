@@ -106,6 +106,25 @@ class BasicTransceiver {
     throw Error(Reason::peer_lost, "connect to " + address + ": " +
                                        (c.done() ? c.error() : "no answer within the limit"));
   }
+  /// Sends bytes to a connected peer, beside transfers and in no order with them: a transfer's end
+  /// is never told so. Each that is sent arrives once, in order, unless the link is lost or the
+  /// peer does not read its own (Config::notes_max). Any thread, not from a callback. Throws
+  /// Error{invalid_request} for more than wire::note_bytes_max bytes, Error{peer_lost} without a
+  /// live link.
+  void notify(PeerId peer, std::span<std::byte const> bytes) {
+    if (bytes.size() > wire::note_bytes_max)
+      throw Error(Reason::invalid_request, "a notification of " + std::to_string(bytes.size()) +
+                                               " bytes, the limit is " +
+                                               std::to_string(wire::note_bytes_max));
+    std::vector<std::byte> const copy(bytes.begin(), bytes.end());
+    auto const sent = ask<bool>([peer, copy](Lane& l) { return l.send_note(peer, copy); });
+    if (!sent.value_or(false))
+      throw Error(Reason::peer_lost, "a notification was not sent to peer " +
+                                         std::to_string(to_integer(peer)) +
+                                         ": it is not connected, or the lane does not answer");
+  }
+  /// What peers have sent since the last call. Any thread.
+  [[nodiscard]] std::vector<Notification> notifications() { return lane_.notes().take(); }
   /// The peer of that name if it is connected, or once it connects within `limit` (thread mode).
   [[nodiscard]] std::optional<PeerId> peer(std::string_view name, Duration limit = {}) {
     auto answer = std::make_shared<core::Answer<PeerId>>();

@@ -80,6 +80,16 @@ namespace b10::wire {
   return detail::finish(w, out);
 }
 
+[[nodiscard]] inline std::span<std::byte const> encode(Note const& m,
+                                                       std::span<std::byte> out) noexcept {
+  out = out.first(std::min(out.size(), frame_bytes_max));
+  ByteWriter w(out);
+  detail::put_header(w, m.header, MessageKind::note);
+  w.put(m.sequence);
+  w.put(m.bytes);
+  return detail::finish(w, out);
+}
+
 [[nodiscard]] inline std::span<std::byte const> encode(Ready const& m,
                                                        std::span<std::byte> out) noexcept {
   out = out.first(std::min(out.size(), reply_bytes_max));
@@ -186,6 +196,18 @@ inline void encode(DataHeader const& m, std::span<std::byte, data_header_bytes> 
     for (std::uint32_t i = 0; good && i < u.count; ++i) u.skipped[i] = in.take<std::uint32_t>();
   }
   m.text = detail::take_text(in, good);
+  if (!good || !in.done()) return std::nullopt;
+  return m;
+}
+
+[[nodiscard]] inline std::optional<Note> decode_note(std::span<std::byte const> frame) noexcept {
+  ByteReader in(frame);
+  bool good = true;
+  Note m;
+  m.header = detail::take_header(in, frame_bytes_max, good);
+  m.sequence = in.take<std::uint32_t>();
+  m.bytes = in.take_bytes(in.left());
+  good &= m.header.kind == MessageKind::note;
   if (!good || !in.done()) return std::nullopt;
   return m;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <b10/grant.hpp>
+#include <b10/notification.hpp>
 #include <b10/session/agent_descriptor.hpp>
 #include <b10/session/agent_receive.hpp>
 #include <b10/session/agent_status.hpp>
@@ -222,6 +223,18 @@ class Agent {
           auto const receive = item.second.lock();
           return receive && !receive->proven();
         }));
+  }
+
+  /// Sends a message to a connected remote, see BasicTransceiver::notify. Never a way to tell that
+  /// a transfer has ended. Throws as that does, and Error{invalid_request} for an unknown remote.
+  void notify(std::string const& remote, std::span<std::byte const> message) {
+    auto const running = enter();
+    transceiver_.notify(peer_of(remote), message);
+  }
+  /// Messages of peers since the last call, each once and those of one peer in order.
+  [[nodiscard]] std::vector<Notification> notifications() {
+    auto const running = enter();
+    return transceiver_.notifications();
   }
 
   /// An event that a later submit() of the request without one will use.
