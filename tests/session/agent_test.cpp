@@ -163,7 +163,7 @@ TEST_CASE("cancel claims nothing quiet that is not", "[session][agent]") {
   CHECK(x.untouched());
 }
 
-TEST_CASE("A receive is cancelled by its request; the listener is not told", "[session][agent]") {
+TEST_CASE("A receive is cancelled by its request: the listener is not told", "[session][agent]") {
   Agents x;
   x.load();
   auto e = x.receiver.expect(RequestId{9}, x.blocks(0, 2), from_a, seconds(1000));
@@ -229,7 +229,7 @@ TEST_CASE("check_remote answers by what the peer has registered", "[session][age
   CHECK_FALSE(x.sender.check_remote("b", over));
 }
 
-TEST_CASE("Loading is idempotent; a descriptor that does not fit is refused naming both",
+TEST_CASE("Loading is idempotent: a descriptor that does not fit is refused naming both",
           "[session][agent]") {
   Agents x;
   x.load();

@@ -144,7 +144,7 @@ TEST_CASE("C32 C33 a sender that gives up after some chunks: nothing counts as r
   CHECK(tx2->status() == SessionStatus::cancelled);
 }
 
-TEST_CASE("C38 C59 silent writers are known on both sides; each writer's bytes are its own",
+TEST_CASE("C38 C59 silent writers are known on both sides: each writer's bytes are its own",
           "[session][C38][C59]") {
   // One KV head on both ranks of TP2: rank 0 is elected, rank 1 never sends.
   auto g = small_group();
@@ -221,7 +221,7 @@ TEST_CASE("C57 C60 geometry that cannot be mapped is refused at registration, on
                     Contains("tokens per block"));
 }
 
-TEST_CASE("C63 absent blocks and state never become spans; groups have sizes of their own",
+TEST_CASE("C63 absent blocks and state never become spans: groups have sizes of their own",
           "[session][C63]") {
   TwoRanks x({small_group(), state_group()});
   auto tx = x.tx(1, 16);

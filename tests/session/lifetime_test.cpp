@@ -80,7 +80,7 @@ TEST_CASE("R28 a late receiver is replayed all chunks and the AUX record in orde
     CHECK(x.p.agent.sources(c)[0].address == x.p.slot(x.source[2 * c]).data());
 }
 
-TEST_CASE("A request that comes before its session is kept and served; so is a cancel",
+TEST_CASE("A request that comes before its session is kept and served: so is a cancel",
           "[session][early]") {
   TwoRanks x;
   auto rx = x.rx(1, 16);

@@ -125,7 +125,7 @@ TEST_CASE("Messages of strangers and damaged ones are ignored and counted", "[se
   CHECK(x.p.node->gauges().ignored == 2);
 }
 
-TEST_CASE("A peer that restarts takes its name over; what was under way with it fails",
+TEST_CASE("A peer that restarts takes its name over: what was under way with it fails",
           "[session][C17]") {
   TwoRanks x;
   auto rx = x.rx(1, 16);
@@ -149,7 +149,7 @@ TEST_CASE("A peer that restarts takes its name over; what was under way with it 
   CHECK(x.p.node->gauges().ignored > before);
 }
 
-TEST_CASE("C18 a peer that restarts leaves nothing behind; strangers hold no routes without end",
+TEST_CASE("C18 a peer that restarts leaves nothing behind: strangers hold no routes without end",
           "[session][C18]") {
   TwoRanks x;
   auto const routes = x.p.node->gauges().routes;

@@ -12,7 +12,7 @@ using namespace b10::session;
 using namespace support;
 using Catch::Contains;
 
-TEST_CASE("A receiver that holds a prefix is sent the rest; one that holds all nothing",
+TEST_CASE("A receiver that holds a prefix is sent the rest: one that holds all nothing",
           "[session][R15]") {
   TwoRanks x;
   auto tx = x.tx(1, 32);

@@ -108,7 +108,7 @@ TEST_CASE("Sessions over a transceiver land chunks and the AUX record exactly",
 }
 
 TEST_CASE(
-    "A cancelled receiver's pages come back only after the last copy; the next request is exact",
+    "A cancelled receiver's pages come back only after the last copy: the next request is exact",
     "[session][loopback][C01]") {
   Ranks x;
   x.held_b->hold(CopyKind::scatter);
