@@ -278,6 +278,8 @@ def changed_header(rule, mutant):
     """The folder of include roots that holds nothing but the changed header."""
     file, old, new = mutant[:3]
     overlay = BUILD / re.sub(r"\W+", "_", rule)
+    for root in ROOTS:  # an earlier version of this mutant may have changed another header
+        shutil.rmtree(overlay / root, ignore_errors=True)
     path = overlay / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text((ROOT / file).read_text().replace(old, new))
